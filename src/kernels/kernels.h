@@ -54,8 +54,9 @@ struct PackParams {
 };
 
 struct MatmulParams {
-  const void* x;      // packed rows [m, PackedStride(order, k)]
-  ColumnOrder order;  // kF32 with any weight format; else the one of w.format
+  const void* x;           // packed rows [m, PackedStride(order, k)]
+  ColumnOrder order;       // kF32 with any weight format; else the one of w.format
+  const int32_t* x_index;  // [m] packed row that output row i reads; null: row i
   int64_t m;
   WeightView w;  // [n, k]
   float* y;      // [m, n], row stride y_stride
@@ -231,14 +232,6 @@ struct SwigluParams {
   float* y;  // [rows, dim]
 };
 
-// Copies rows x[index[i]] to y[i].
-struct GatherRowsParams {
-  const float* x;        // [*, dim]
-  const int32_t* index;  // [rows]
-  int64_t dim;
-  float* y;  // [rows, dim]
-};
-
 // y[index[i]] += x[i] in fp32; an index occurs once at most.
 struct AddRowsParams {
   const float* x;        // [rows, dim]
@@ -247,9 +240,11 @@ struct AddRowsParams {
   float* y;  // [*, dim] in place
 };
 
-// r(x), in place.
-struct RoundParams {
+// x = r(x * factor), in place.
+struct ScaleParams {
   float* x;  // [count]
+  float factor;
+  bool round;
 };
 
 // n-gram memory (section 9.3): table rows to activations.
@@ -292,9 +287,8 @@ struct KernelTable {
   void (*attention)(const AttentionParams&, int64_t begin, int64_t end);            // rows
   void (*route)(const RouteParams&, int64_t begin, int64_t end);                    // rows
   void (*swiglu)(const SwigluParams&, int64_t begin, int64_t end);                  // rows
-  void (*gather_rows)(const GatherRowsParams&, int64_t begin, int64_t end);         // rows
   void (*add_rows)(const AddRowsParams&, int64_t begin, int64_t end);               // rows
-  void (*round)(const RoundParams&, int64_t begin, int64_t end);                    // elements
+  void (*scale)(const ScaleParams&, int64_t begin, int64_t end);                    // elements
   void (*decode_fp8_rows)(const DecodeFp8RowsParams&, int64_t begin, int64_t end);  // rows
   void (*ngram_gate)(const NgramGateParams&, int64_t begin, int64_t end);           // rows
 };
