@@ -18,8 +18,8 @@ namespace deepinfer {
 
 #define CHECK_OP_(a, op, b)                                                       \
   do {                                                                            \
-    const auto& check_a_ = (a);                                                   \
-    const auto& check_b_ = (b);                                                   \
+    const auto check_a_ = (a);                                                    \
+    const auto check_b_ = (b);                                                    \
     if (!(check_a_ op check_b_))                                                  \
       ::deepinfer::CheckFailed(                                                   \
           __FILE__, __LINE__,                                                     \

@@ -1,0 +1,129 @@
+// Everything that a sequence carries from one step to the next (model.md section 13), as one value:
+// window rings, compressed rows and index keys in blocks, open compressor groups, n-gram look-back,
+// draft rings, and the sampler's, penalties' and grammar's own bytes.  No other state exists.
+//
+// A step reads the committed part through views and writes beside it: compressed entries into
+// reserved blocks past the committed length, everything else into buffers of the step, handed over
+// by Commit().  A step that is abandoned simply never commits, and the state is what it was.
+//
+// Move-only; Fork() and Serialize() copy.  Not thread-safe.  Layout and pool must outlive it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "kv/block_pool.h"
+#include "kv/layout.h"
+
+namespace deepinfer {
+
+// Which model and arithmetic produced a state; bytes of one are garbage to another.
+struct StateIdentity {
+  std::array<uint8_t, 32> fingerprint{};  // SHA-256 over config and weights index
+  std::string numerics_id;
+};
+
+// Window floors (section 7.7): rows below them do not exist for attention.
+struct WindowFloors {
+  int64_t encoder = 0;  // layers up to and including the first decoder layer
+  int64_t decoder = 0;  // the layers after it
+};
+
+// How the windows of a prefix hit came back, for the reproducibility record.
+struct ReplayRecord {
+  enum class Kind : uint8_t { kNone, kSnapshot, kBounded, kExact };
+  Kind kind = Kind::kNone;
+  int64_t start = 0;  // first replayed position
+};
+
+// What a step wrote outside the blocks, valid during Commit().
+struct StepWrites {
+  // Rows of consecutive positions starting at first_pos.
+  struct Rows {
+    const std::byte* data = nullptr;
+    int64_t first_pos = 0;
+    int64_t count = 0;
+  };
+  int64_t num_tokens = 0;
+  std::span<const Rows> rings;       // [num_rings] window rows
+  std::span<const Rows> groups;      // [sections] float rows [2, head_dim]; empty for ratio 1
+  const int32_t* classes = nullptr;  // [num_tokens]; null without n-gram memory
+};
+
+class SequenceState {
+ public:
+  SequenceState(const KvLayout& layout, BlockPool& pool);
+  SequenceState(SequenceState&&) = default;
+  SequenceState& operator=(SequenceState&&) = default;
+
+  const KvLayout& layout() const { return *layout_; }
+  // Tokens that the state covers.
+  int64_t len() const { return len_; }
+
+  // ---- views of the committed part; valid until the next non-const call ----
+  const std::byte* Ring(int ring) const { return rings_.data() + ring * layout_->ring_bytes(); }
+  // Entries [0, len/ratio) are committed; a step may write the reserved ones after them.
+  BlockRowsView KvRows(int section) const;
+  BlockRowsView IndexKeys(int section) const;
+  // fp32 [2, head_dim] of a recent position (>= len - kMaxRollback - ratio).
+  const float* GroupRow(int section, int64_t pos) const;
+  // Class id of a recent position; precondition: ngram memory exists, len - history_rows <= pos <
+  // len.
+  int32_t ClassAt(int64_t pos) const;
+
+  // ---- a step ----
+  // Makes blocks for tokens [len, len + num_tokens) exclusive to this state: allocates new ones,
+  // copies a shared one.  ResourceExhausted, with nothing changed, when the pool has too few.
+  Status Reserve(int64_t num_tokens);
+  // Takes over what the step wrote; len grows by writes.num_tokens, which Reserve() covered.
+  void Commit(const StepWrites& writes);
+  // Forgets the last num_tokens tokens.  Precondition: num_tokens <= min(len, kMaxRollback), and
+  // they were committed since the last restore.
+  void Rollback(int64_t num_tokens);
+
+  // An independent state with the same content; full blocks are shared.
+  SequenceState Fork() const;
+
+  // One versioned byte string, docs/formats/sequence-state.md, block contents included.
+  std::string Serialize(const StateIdentity& identity) const;
+  // CorruptData for bytes that are damaged, of another version, model, arithmetic or layout;
+  // ResourceExhausted when the pool has too few blocks.
+  static Result<SequenceState> Deserialize(std::string_view bytes, const StateIdentity& identity,
+                                           const KvLayout& layout, BlockPool& pool);
+
+  // Invariants between length and tables; for tests and idle checks.
+  bool CheckIntegrity() const;
+
+  // ---- carried, not interpreted here ----
+  int64_t prompt_len = 0;
+  WindowFloors floors;
+  ReplayRecord replay;
+  std::string sampler_bytes;
+  std::string penalty_bytes;
+  std::string grammar_bytes;
+
+ private:
+  friend struct SequenceStateCodec;
+  void AppendBlock(BlockRef block);
+  std::byte* RingSlot(int ring, int64_t pos);
+  float* GroupSlot(int section, int64_t pos);
+
+  const KvLayout* layout_;
+  BlockPool* pool_;
+  int64_t len_ = 0;
+  std::vector<std::byte>
+      rings_;  // [num_rings, ring_rows, window_row_bytes]; slot = pos mod ring_rows
+  std::vector<std::vector<float>>
+      groups_;                    // [sections][group_rows, 2, head_dim]; slot = pos mod group_rows
+  std::vector<int32_t> history_;  // [history_rows]; slot = pos mod history_rows
+  std::vector<BlockRef> blocks_;  // ceil(len / 128) of them, more while a step is reserved
+  std::vector<std::byte*> block_table_;  // blocks_[i].data()
+};
+
+}  // namespace deepinfer
