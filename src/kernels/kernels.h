@@ -220,6 +220,8 @@ struct RouteParams {
   float scale;
   int32_t* experts;  // [rows, top_k], best first
   float* weights;    // [rows, top_k]
+  float* margins;    // [rows], may be null: gap of s + bias between the worst expert kept and the
+                     // best left out; +inf when all are kept
 };
 
 struct SwigluParams {
