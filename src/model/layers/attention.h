@@ -1,0 +1,31 @@
+// Attention of one layer (model.md sections 6 and 7): the window, and for layers with compressed KV
+// the entries that the nearest index source selected.
+#pragma once
+
+#include "model/step.h"
+
+namespace deepinfer {
+
+// step.x [rows, hidden] -> step.y.  Writes the layer's window rows and, if the layer is a source,
+// its compressed rows, index keys and selection.
+void Attention(Step& step, int layer);
+
+// Section 7.1: appends the compressed KV rows and index keys that the step's rows complete.
+void Compress(Step& step, int layer);
+
+// Sections 7.3 and 7.4: chooses the entries that every row attends to, into step.selection.
+// q_latent: [rows, q_lora_rank], the layer's normed low-rank query.
+void SelectEntries(Step& step, int layer, const float* q_latent);
+
+// Rotates the last rope_dim channels of x [rows * heads, dim] in place, rounding in release
+// numerics.
+struct RotateArgs {
+  float* x;
+  int64_t rows;
+  int64_t heads;
+  int64_t dim;
+  bool inverse = false;
+};
+void Rotate(Step& step, const CosSin& rope, const RotateArgs& args);
+
+}  // namespace deepinfer

@@ -1,0 +1,117 @@
+#include "model/layers/moe.h"
+
+#include <algorithm>
+
+#include "kernels/ops.h"
+#include "model/layers/linear.h"
+
+namespace deepinfer {
+namespace {
+
+struct Routing {
+  int32_t* experts;  // [rows, num_experts_per_token], best first
+  float* weights;    // [rows, num_experts_per_token]
+};
+
+// s = sqrt(softplus(gate x)); the best of s + bias; weights from s alone.
+Routing RouteRows(Step& step, int layer) {
+  const ModelConfig& c = step.config();
+  const MoeWeights& w = step.parts.weights->layers[static_cast<size_t>(layer)].moe;
+  const int64_t k = c.num_experts_per_token;
+  const Routing routing{.experts = step.scratch().Alloc<int32_t>(step.rows * k),
+                        .weights = step.scratch().Alloc<float>(step.rows * k)};
+  auto* logits = step.scratch().Alloc<float>(step.rows * c.num_experts);
+  float* margins = step.observer != nullptr ? step.scratch().Alloc<float>(step.rows) : nullptr;
+  LinearF32(step, Unquantized(step, step.x, step.rows, w.gate), w.gate, logits);
+  Route(step.context,
+        {.logits = logits,
+         .bias = w.bias,
+         .bias_image = w.bias_image,
+         .is_image = step.is_image,
+         .num_experts = c.num_experts,
+         .top_k = c.num_experts_per_token,
+         .scale = c.routed_scaling_factor,
+         .experts = routing.experts,
+         .weights = routing.weights,
+         .margins = margins},
+        step.rows);
+  step.Note("gate_idx", layer, k, routing.experts);
+  step.Note("gate_w", layer, k, routing.weights);
+  if (margins != nullptr) step.Note("margin.gate_idx", layer, 1, margins);
+  return routing;
+}
+
+// The rows of the packed input that one expert sees, and what it does with them.
+struct ExpertRows {
+  const int32_t* index;  // [count] rows of step.x; null: all of them
+  const float* weights;  // [count] routing weights, inside the second quantisation; null: none
+  int64_t count;
+};
+
+// y[index] += w2 r(weight * silu(w1 x) * (w3 x)), clamped as section 8 says.
+void AddExpert(Step& step, const Operand& x, const FfnWeights& w, const ExpertRows& rows) {
+  const ModelConfig& c = step.config();
+  const ScratchArena::Scope scope(step.scratch());
+  const int64_t inner = w.w1.n;
+  auto* gate = step.scratch().Alloc<float>(rows.count * inner);
+  auto* up = step.scratch().Alloc<float>(rows.count * inner);
+  auto* a = step.scratch().Alloc<float>(rows.count * inner);
+  auto* out = step.scratch().Alloc<float>(rows.count * c.hidden_size);
+  Linear(step, x, w.w1, {.y = gate, .stride = inner, .x_index = rows.index, .rows = rows.count});
+  Linear(step, x, w.w3, {.y = up, .stride = inner, .x_index = rows.index, .rows = rows.count});
+  Swiglu(step.context,
+         {.gate = gate,
+          .up = up,
+          .row_weight = rows.weights,
+          .dim = inner,
+          .limit = c.swiglu_limit,
+          .round = step.round(),
+          .y = a},
+         rows.count);
+  Linear(step, Quantize(step, a, rows.count, w.w2), w.w2, out);
+  AddRows(step.context, {.x = out, .index = rows.index, .dim = c.hidden_size, .y = step.y},
+          rows.count);
+}
+
+FfnWeights WeightsOf(const ExpertLease& lease, const ModelConfig& c) {
+  const auto view = [](const Fp4MatrixView& m, int64_t n, int64_t k) {
+    return WeightView{
+        .format = WeightFormat::kFp4, .data = m.codes, .scales = m.scales, .n = n, .k = k};
+  };
+  return {.w1 = view(lease.w1(), c.moe_intermediate_size, c.hidden_size),
+          .w3 = view(lease.w3(), c.moe_intermediate_size, c.hidden_size),
+          .w2 = view(lease.w2(), c.hidden_size, c.moe_intermediate_size)};
+}
+
+}  // namespace
+
+Status MixtureOfExperts(Step& step, int layer) {
+  const ModelConfig& c = step.config();
+  const MoeWeights& w = step.parts.weights->layers[static_cast<size_t>(layer)].moe;
+  const ScratchArena::Scope scope(step.scratch());
+  const Routing routing = RouteRows(step, layer);
+  const ExpertPlan plan = PlanExperts(
+      step.context, routing.experts, routing.weights,
+      {.rows = step.rows, .top_k = c.num_experts_per_token, .num_experts = c.num_experts});
+  ASSIGN_OR_RETURN(
+      const std::vector<ExpertLease> leases,
+      step.parts.experts->Acquire(layer, {plan.experts, static_cast<size_t>(plan.num_experts)}));
+
+  // Sums run in ascending expert id, then the shared expert: the order is part of the result.
+  std::fill_n(step.y, step.rows * c.hidden_size, 0.0f);
+  const Operand x = Quantize(step, step.x, step.rows, WeightsOf(leases.front(), c).w1);
+  for (int32_t i = 0; i < plan.num_experts; ++i) {
+    AddExpert(step, x, WeightsOf(leases[static_cast<size_t>(i)], c),
+              {.index = plan.rows + plan.offsets[i],
+               .weights = plan.weights + plan.offsets[i],
+               .count = plan.offsets[i + 1] - plan.offsets[i]});
+  }
+  AddExpert(step, Quantize(step, step.x, step.rows, w.shared.w1), w.shared,
+            {.index = nullptr, .weights = nullptr, .count = step.rows});
+  Scale(step.context, {.x = step.y, .factor = 1.0f, .round = step.round()},
+        step.rows * c.hidden_size);
+  step.Note("ffn", layer, c.hidden_size, step.y);
+  return Status::Ok();
+}
+
+}  // namespace deepinfer

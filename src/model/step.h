@@ -1,0 +1,88 @@
+// One Forward in flight: its rows, the residual streams, what layers share, and what will be
+// committed.  Private to the model; everything lives in the context's scratch memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/kernels.h"
+#include "model/transformer.h"
+
+namespace deepinfer {
+
+// The rows of one sequence inside the batch.
+struct SequenceStep {
+  SequenceState* state;
+  int64_t row_begin;
+  int64_t num_rows;
+  int64_t begin_pos;  // of the first row = state->len()
+
+  int64_t end_pos() const { return begin_pos + num_rows; }
+};
+
+// Rotary factors of a list of positions.
+struct CosSin {
+  const float* cos;  // [positions, rope_dim/2]
+  const float* sin;
+};
+
+// What an index source chose and the layers after it reuse (section 7.5).
+struct Selection {
+  int32_t* selected;      // [rows, index_top_k], ascending entries
+  int32_t* num_selected;  // [rows]
+  int32_t* blocks;        // [rows, candidate_top_blocks], ascending candidate blocks
+  int32_t* num_blocks;    // [rows]
+};
+
+struct Step {
+  ExecContext& context;
+  const TransformerParts& parts;
+  LayerObserver* observer;  // may be null
+
+  int64_t rows;
+  std::span<SequenceStep> sequences;
+  const int32_t* tokens;              // [rows]
+  const uint16_t* const* embeddings;  // [rows], entries may be null
+  const int64_t* pos;                 // [rows]
+  const uint8_t* is_image;            // [rows]
+  const int32_t* classes;             // [rows]; null without n-gram memory
+  const RopeTable& compressed_rope_table;
+  CosSin window_rope;      // of pos, for window-only layers
+  CosSin compressed_rope;  // of pos, for layers with compressed KV
+
+  float* h;            // [rows, S, hidden] residual streams
+  float* pre;          // [rows, S] mix that the next sub-block reads
+  float* x;            // [rows, hidden] sub-block input
+  float* y;            // [rows, hidden] sub-block output
+  float* main_hidden;  // [rows, draft targets * hidden]; null when nobody wants it
+
+  std::byte* window_rows;  // [rings, rows, window_row_bytes] written by this step
+  float** groups;          // [sections] -> [rows, 2, head_dim]; null for ratio 1
+  Selection selection;
+  const uint8_t* ngram_codes;   // [ngram layers, rows, row_count, ngram_head_dim] e4m3
+  const uint8_t* ngram_scales;  // the same / 32
+
+  const ModelConfig& config() const { return *parts.config; }
+  const KvLayout& layout() const { return sequences.front().state->layout(); }
+  bool round() const { return parts.numerics == Numerics::kRelease; }
+  ScratchArena& scratch() const { return context.scratch(); }
+
+  // Rotary factors of compressed entries at these positions; valid until the scratch scope ends.
+  CosSin RopeAt(const int64_t* positions, int64_t count) const;
+  const CosSin& RopeOf(int layer) const {
+    return config().compress_ratios[static_cast<size_t>(layer)] > 0 ? compressed_rope : window_rope;
+  }
+  // Where the row of `ring` for the batch's row lies in window_rows.
+  std::byte* WindowRow(int ring, int64_t row) const {
+    return window_rows + (ring * rows + row) * layout().window_row_bytes();
+  }
+
+  void Note(const char* name, int layer, int64_t cols, const float* values) const {
+    if (observer != nullptr) observer->OnValues(name, layer, rows, cols, values);
+  }
+  void Note(const char* name, int layer, int64_t cols, const int32_t* values) const {
+    if (observer != nullptr) observer->OnIndices(name, layer, rows, cols, values);
+  }
+};
+
+}  // namespace deepinfer

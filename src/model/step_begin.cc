@@ -1,0 +1,180 @@
+#include "model/step_begin.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/ops.h"
+
+namespace deepinfer {
+namespace {
+
+// The slices of a batch as runs of rows.
+std::span<SequenceStep> LayOutSequences(ScratchArena& scratch, const ForwardBatch& batch) {
+  const auto count = static_cast<int64_t>(batch.slices.size());
+  auto* sequences = scratch.Alloc<SequenceStep>(count);
+  int64_t row = 0;
+  for (int64_t s = 0; s < count; ++s) {
+    const SequenceSlice& slice = batch.slices[static_cast<size_t>(s)];
+    CHECK(slice.state != nullptr);
+    CHECK_GT(slice.num_rows, 0);
+    sequences[s] = {.state = slice.state,
+                    .row_begin = row,
+                    .num_rows = slice.num_rows,
+                    .begin_pos = slice.state->len()};
+    for (int64_t i = 0; i < slice.num_rows; ++i) {
+      CHECK_EQ(batch.rows[static_cast<size_t>(row + i)].pos, sequences[s].begin_pos + i);
+    }
+    row += slice.num_rows;
+  }
+  CHECK_EQ(row, static_cast<int64_t>(batch.rows.size()));
+  return {sequences, static_cast<size_t>(count)};
+}
+
+// Per-row inputs as the ops read them.
+struct RowInputs {
+  int32_t* tokens;
+  const uint16_t** embeddings;
+  int64_t* pos;
+  uint8_t* is_image;
+  int32_t* classes;  // null without n-gram memory
+};
+
+RowInputs LayOutRows(ScratchArena& scratch, const ForwardBatch& batch, const NgramLayout* ngrams) {
+  const auto rows = static_cast<int64_t>(batch.rows.size());
+  const RowInputs in{.tokens = scratch.Alloc<int32_t>(rows),
+                     .embeddings = scratch.Alloc<const uint16_t*>(rows),
+                     .pos = scratch.Alloc<int64_t>(rows),
+                     .is_image = scratch.Alloc<uint8_t>(rows),
+                     .classes = ngrams != nullptr ? scratch.Alloc<int32_t>(rows) : nullptr};
+  for (int64_t i = 0; i < rows; ++i) {
+    const BatchRow& row = batch.rows[static_cast<size_t>(i)];
+    const bool image = row.kind == RowKind::kImage;
+    in.tokens[i] = row.token;
+    in.embeddings[i] = row.embedding;
+    in.pos[i] = row.pos;
+    in.is_image[i] = image ? 1 : 0;
+    if (ngrams != nullptr) {
+      in.classes[i] = image ? NgramLayout::kDeadClass : ngrams->ClassOf(row.token);
+    }
+  }
+  return in;
+}
+
+CosSin FillRope(ScratchArena& scratch, const RopeTable& table, const int64_t* pos, int64_t count) {
+  const int64_t values = count * table.num_pairs();
+  auto* cos = scratch.Alloc<float>(values);
+  auto* sin = scratch.Alloc<float>(values);
+  table.Fill({pos, static_cast<size_t>(count)}, cos, sin);
+  return {.cos = cos, .sin = sin};
+}
+
+float** LayOutGroups(ScratchArena& scratch, const KvLayout& layout, int64_t rows) {
+  const auto count = static_cast<int64_t>(layout.sections().size());
+  auto** groups = scratch.Alloc<float*>(std::max<int64_t>(1, count));
+  for (int64_t s = 0; s < count; ++s) {
+    const bool pooled = layout.sections()[static_cast<size_t>(s)].ratio > 1;
+    groups[s] = pooled ? scratch.Alloc<float>(rows * 2 * layout.shape().head_dim) : nullptr;
+  }
+  return groups;
+}
+
+Selection LayOutSelection(ScratchArena& scratch, const ModelConfig& c, int64_t rows) {
+  return {.selected = scratch.Alloc<int32_t>(rows * c.index_top_k),
+          .num_selected = scratch.Alloc<int32_t>(rows),
+          .blocks = scratch.Alloc<int32_t>(rows * std::max(1, c.candidate_top_blocks)),
+          .num_blocks = scratch.Alloc<int32_t>(rows)};
+}
+
+}  // namespace
+
+CosSin Step::RopeAt(const int64_t* positions, int64_t count) const {
+  return FillRope(scratch(), compressed_rope_table, positions, count);
+}
+
+Result<Step> BeginStep(const StepRequest& request) {
+  const ForwardBatch& batch = request.batch;
+  const ModelConfig& c = *request.parts.config;
+  const auto rows = static_cast<int64_t>(batch.rows.size());
+  CHECK_GT(rows, 0);
+  CHECK_LE(rows, kMaxBatchRows);
+  ScratchArena& scratch = request.context.scratch();
+
+  const std::span<SequenceStep> sequences = LayOutSequences(scratch, batch);
+  for (const SequenceStep& seq : sequences) RETURN_IF_ERROR(seq.state->Reserve(seq.num_rows));
+  const RowInputs in = LayOutRows(scratch, batch, request.parts.ngram_layout);
+  const KvLayout& layout = sequences.front().state->layout();
+  const int64_t hidden = c.hidden_size;
+  return Step{
+      .context = request.context,
+      .parts = request.parts,
+      .observer = request.observer,
+      .rows = rows,
+      .sequences = sequences,
+      .tokens = in.tokens,
+      .embeddings = in.embeddings,
+      .pos = in.pos,
+      .is_image = in.is_image,
+      .classes = in.classes,
+      .compressed_rope_table = request.compressed_rope,
+      .window_rope = FillRope(scratch, request.window_rope, in.pos, rows),
+      .compressed_rope = FillRope(scratch, request.compressed_rope, in.pos, rows),
+      .h = scratch.Alloc<float>(rows * c.num_streams * hidden),
+      .pre = scratch.Alloc<float>(rows * c.num_streams),
+      .x = scratch.Alloc<float>(rows * hidden),
+      .y = scratch.Alloc<float>(rows * hidden),
+      .main_hidden = request.main_hidden,
+      .window_rows =
+          scratch.Alloc<std::byte>(layout.num_rings() * rows * layout.window_row_bytes()),
+      .groups = LayOutGroups(scratch, layout, rows),
+      .selection = LayOutSelection(scratch, c, rows),
+      .ngram_codes = nullptr,
+      .ngram_scales = nullptr,
+  };
+}
+
+void CommitStep(Step& step) {
+  const KvLayout& layout = step.layout();
+  const int num_rings = layout.num_rings();
+  const size_t num_sections = layout.sections().size();
+  auto* rings = step.scratch().Alloc<StepWrites::Rows>(num_rings);
+  auto* groups = step.scratch().Alloc<StepWrites::Rows>(
+      std::max<int64_t>(1, static_cast<int64_t>(num_sections)));
+  for (const SequenceStep& seq : step.sequences) {
+    for (int ring = 0; ring < num_rings; ++ring) {
+      const bool written = ring < layout.shape().num_layers;  // draft rings belong to the drafter
+      rings[ring] = {.data = step.WindowRow(ring, seq.row_begin),
+                     .first_pos = seq.begin_pos,
+                     .count = written ? seq.num_rows : 0};
+    }
+    for (size_t s = 0; s < num_sections; ++s) {
+      const float* first = step.groups[s];
+      if (first != nullptr) first += seq.row_begin * 2 * layout.shape().head_dim;
+      groups[s] = {.data = reinterpret_cast<const std::byte*>(first),
+                   .first_pos = seq.begin_pos,
+                   .count = first != nullptr ? seq.num_rows : 0};
+    }
+    seq.state->Commit(
+        {.num_tokens = seq.num_rows,
+         .rings = {rings, static_cast<size_t>(num_rings)},
+         .groups = {groups, num_sections},
+         .classes = step.classes == nullptr ? nullptr : step.classes + seq.row_begin});
+  }
+}
+
+void NoteDraftTarget(Step& step, int layer) {
+  if (step.main_hidden == nullptr) return;
+  const ModelConfig& c = step.config();
+  const auto found = std::find(c.draft_target_layers.begin(), c.draft_target_layers.end(), layer);
+  const int64_t part = found - c.draft_target_layers.begin();
+  MeanStreams(step.context,
+              {.h = step.h,
+               .num_streams = c.num_streams,
+               .dim = c.hidden_size,
+               .round = step.round(),
+               .y = step.main_hidden + part * c.hidden_size,
+               .y_stride = static_cast<int64_t>(c.draft_target_layers.size()) * c.hidden_size},
+              step.rows);
+}
+
+}  // namespace deepinfer
