@@ -29,10 +29,11 @@ constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   return counter;
 }
 
-// Uniform in the open interval (0, 1), 53 bits.
+// Uniform in the open interval (0, 1): the middles of 2^52 equal parts (with one bit more, the last
+// middle would round to 1).
 constexpr double UniformOpen(uint32_t high, uint32_t low) {
-  const uint64_t bits = (uint64_t{high} << 32 | low) >> 11;
-  return (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  const uint64_t bits = (uint64_t{high} << 32 | low) >> 12;
+  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
 }  // namespace deepinfer

@@ -1,0 +1,67 @@
+// Chooses the token of a position by the race (serving.md section 4):
+//
+//   token = argmax_v p(v) / E(seed, choice, position, v)
+//
+// p is the distribution after every transformation of SamplingParams, E exponential noise from the
+// counter-based generator.  The winner is distributed as p, and depends on nothing but the logits,
+// the parameters and the four numbers: not on batch mates, drafts, preemption or threads.  Greedy
+// is the same race with E = 1; ties go to the lower id.  All sums are fp64 in ascending token id.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sampling/params.h"
+
+namespace deepinfer {
+
+// Exponentially distributed, positive.  choice: index of the completion among n of one request.
+double RaceNoise(uint64_t seed, uint32_t choice, int64_t position, int32_t token);
+
+struct TokenLogprob {
+  int32_t token;
+  float logprob;
+};
+
+struct SampledToken {
+  int32_t token = 0;
+  float logprob = 0;                       // log-softmax of the model's own logits
+  std::vector<TokenLogprob> top_logprobs;  // best first; empty unless asked for
+};
+
+struct RaceKey {
+  uint64_t seed = 0;
+  uint32_t choice = 0;
+  int64_t position = 0;  // of the token that is chosen
+};
+
+// Keeps its work buffers; not thread-safe.
+class Sampler {
+ public:
+  explicit Sampler(int64_t vocab_size);
+
+  // logits: [vocab_size] after penalties and mask (-inf: forbidden); at least one is finite.
+  // The result's logprobs are left empty.
+  int32_t Choose(std::span<const float> logits, const SamplingParams& params, const RaceKey& key);
+
+ private:
+  struct Candidate {
+    double weight;  // exp((logit - max) / temperature), not normalised
+    int32_t token;
+  };
+  void CollectCandidates(std::span<const float> logits, const SamplingParams& params);
+  void TruncateToTopP(double top_p);
+  void DropBelowMinP(double min_p);
+  static bool ByRank(const Candidate& a, const Candidate& b);
+
+  std::vector<Candidate> candidates_;
+};
+
+// Log-softmax of raw logits for `token` and the `count` best ones (ties: lower id first).
+SampledToken Logprobs(std::span<const float> logits, int32_t token, int count);
+
+// Lowest id among the largest logits.
+int32_t ArgMax(std::span<const float> logits);
+
+}  // namespace deepinfer
