@@ -89,6 +89,10 @@ class ExecContext {
   // long (the last may be shorter).  Which thread takes which range must not matter for the result.
   void ParallelFor(int64_t count, int64_t grain,
                    const std::function<void(int64_t begin, int64_t end)>& body);
+  // The same; slot in [0, num_threads()) names a work area that no other range uses meanwhile.
+  void ParallelForSlots(int64_t count, int64_t grain,
+                        const std::function<void(int64_t begin, int64_t end, int slot)>& body);
+  int num_threads() const { return 1; }
 
   // Asks the running step to stop at the next layer boundary; callable from any thread and from a
   // signal handler.

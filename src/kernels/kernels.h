@@ -176,6 +176,9 @@ struct CandidateBlocksParams {
   int top_blocks;
   int32_t* blocks;      // out: [<= top_blocks] kept block numbers, ascending
   int32_t* num_blocks;  // out
+  float* block_scores;  // scratch: [ceil(num_scores / block_size)]
+  int32_t* order;       // scratch: the same
+  float* margin;        // out, may be null: as in SelectTopKParams
 };
 
 struct SelectTopKParams {
@@ -185,6 +188,8 @@ struct SelectTopKParams {
   int32_t* selected;      // out: [<= top_k] entries, ascending
   int32_t* num_selected;  // out
   int32_t* order;         // scratch: [num_scores]
+  float* margin;  // out, may be null: gap between the worst entry kept and the best left out,
+                  // +inf when nothing usable is left out
 };
 
 // One query position: where its keys are.

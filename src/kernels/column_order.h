@@ -1,0 +1,29 @@
+// Which column of a row each element of an operand vector is (docs/formats/numerics.md section 2).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernels.h"
+
+namespace deepinfer {
+
+// Column that element `at` of a packed row holds; beyond k it is padding.
+constexpr int64_t ColumnAt(ColumnOrder order, int64_t at) {
+  const int64_t e = at % 32;
+  switch (order) {
+    case ColumnOrder::kFp8: {
+      const int64_t v = at / 32 % 2;
+      return at / 64 * 64 + 16 * (e / 8) + 8 * v + e % 8;
+    }
+    case ColumnOrder::kFp4: {
+      const int64_t v = at / 32 % 4;
+      return at / 128 * 128 + 4 * e + v;
+    }
+    case ColumnOrder::kF32:
+    case ColumnOrder::kNatural:
+      break;
+  }
+  return at;
+}
+
+}  // namespace deepinfer

@@ -1,0 +1,87 @@
+#include "kernels/exec_context.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "base/check.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace deepinfer {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kMinChunkBytes = size_t{1} << 20;
+
+#if defined(__x86_64__)
+constexpr uint64_t kFlushBits = 0x8040;  // MXCSR: flush-to-zero and denormals-are-zero
+uint64_t ReadMode() { return _mm_getcsr(); }
+void WriteMode(uint64_t mode) { _mm_setcsr(static_cast<unsigned int>(mode)); }
+#elif defined(__aarch64__)
+constexpr uint64_t kFlushBits = uint64_t{1} << 24;  // FPCR.FZ
+uint64_t ReadMode() {
+  uint64_t mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+void WriteMode(uint64_t mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
+#else
+#error "deepinfer needs a processor whose denormal mode it knows: x86-64 or aarch64"
+#endif
+
+size_t RoundUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+FlushDenormals::FlushDenormals() : saved_(ReadMode()) { WriteMode(saved_ | kFlushBits); }
+
+FlushDenormals::~FlushDenormals() { WriteMode(saved_); }
+
+void ScratchArena::Free::operator()(std::byte* p) const {
+  ::operator delete (p, std::align_val_t{kAlignment});
+}
+
+void* ScratchArena::AllocBytes(size_t bytes) {
+  bytes = RoundUp(std::max<size_t>(bytes, 1));
+  while (chunk_ < chunks_.size() && used_ + bytes > chunks_[chunk_].size) {
+    ++chunk_;
+    used_ = 0;
+  }
+  if (chunk_ == chunks_.size()) {
+    // Doubling keeps the number of chunks, and so the search above, small.
+    const size_t size = std::max({bytes, kMinChunkBytes, RoundUp(capacity())});
+    auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment}));
+    chunks_.push_back({std::unique_ptr<std::byte, Free>(data), size});
+    used_ = 0;
+  }
+  void* result = chunks_[chunk_].data.get() + used_;
+  used_ += bytes;
+  return result;
+}
+
+size_t ScratchArena::capacity() const {
+  size_t total = 0;
+  for (const Chunk& chunk : chunks_) total += chunk.size;
+  return total;
+}
+
+void ExecContext::ParallelFor(int64_t count, int64_t grain,
+                              const std::function<void(int64_t begin, int64_t end)>& body) {
+  ParallelForSlots(count, grain,
+                   [&](int64_t begin, int64_t end, int /*slot*/) { body(begin, end); });
+}
+
+void ExecContext::ParallelForSlots(
+    int64_t count, int64_t grain,
+    const std::function<void(int64_t begin, int64_t end, int slot)>& body) {
+  CHECK_GT(grain, 0);
+  const FlushDenormals flush;
+  for (int64_t begin = 0; begin < count; begin += grain) {
+    body(begin, std::min(begin + grain, count), 0);
+  }
+}
+
+}  // namespace deepinfer

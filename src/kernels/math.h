@@ -1,0 +1,66 @@
+// Elementary functions in fp32 (docs/formats/numerics.md section 7): the same bits everywhere.
+// Every instruction set repeats these steps; the scalar form here is the definition.
+// Against the exact functions: at most 1.5 ulp.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace deepinfer {
+
+namespace math {
+
+inline constexpr float kLog2E = 1.44269504f;
+inline constexpr float kLn2High = 0.693359375f;      // 9 bits: n * kLn2High is exact
+inline constexpr float kLn2Low = -2.12194440e-4f;    // ln 2 - kLn2High
+inline constexpr float kRoundShifter = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+inline constexpr float kExpMin = -104.0f;            // below: 0
+inline constexpr float kExpMax = 89.0f;              // above: infinity
+// 1/7!, 1/6!, ..., 1/2!
+inline constexpr float kExpTaylor[] = {1.98412698e-4f, 1.38888889e-3f, 8.33333333e-3f,
+                                       4.16666667e-2f, 1.66666667e-1f, 0.5f};
+// 1/15, 1/13, ..., 1/3
+inline constexpr float kAtanhSeries[] = {6.66666667e-2f, 7.69230769e-2f, 9.09090909e-2f,
+                                         1.11111111e-1f, 1.42857143e-1f, 0.2f,
+                                         3.33333333e-1f};
+
+inline float TwoToThe(int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
+
+}  // namespace math
+
+inline float ExpF32(float x) {
+  using namespace math;  // NOLINT: constants of this header only
+  const float clamped = std::min(std::max(x, kExpMin), kExpMax);
+  const float n = std::fma(clamped, kLog2E, kRoundShifter) - kRoundShifter;
+  const float r = std::fma(n, -kLn2Low, std::fma(n, -kLn2High, clamped));
+  float p = kExpTaylor[0];
+  for (int i = 1; i < 6; ++i) p = std::fma(p, r, kExpTaylor[i]);
+  p = std::fma(p, r, 1.0f);
+  p = std::fma(p, r, 1.0f);
+  // Two factors, so that neither leaves the normal range.
+  const auto whole = static_cast<int32_t>(n);
+  const int32_t half = whole >> 1;
+  return p * TwoToThe(half) * TwoToThe(whole - half);
+}
+
+// 0 <= t <= 1: log(1 + t) = 2 atanh(t / (2 + t)).
+inline float Log1pF32(float t) {
+  const float s = t / (2.0f + t);
+  const float z = s * s;
+  float p = math::kAtanhSeries[0];
+  for (int i = 1; i < 7; ++i) p = std::fma(p, z, math::kAtanhSeries[i]);
+  p = std::fma(p, z, 1.0f);
+  return 2.0f * s * p;
+}
+
+inline float SoftplusF32(float z) {
+  if (z > 20.0f) return z;
+  return std::max(z, 0.0f) + Log1pF32(ExpF32(-std::fabs(z)));
+}
+
+inline float SigmoidF32(float x) { return 1.0f / (1.0f + ExpF32(-x)); }
+inline float SiluF32(float x) { return x / (1.0f + ExpF32(-x)); }
+
+}  // namespace deepinfer

@@ -1,0 +1,242 @@
+#include "kernels/ops.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+namespace deepinfer {
+namespace {
+
+// Rows of work that one thread takes at a time.
+constexpr int64_t kRowGrain = 4;
+// Outputs of a product: a multiple of the FP8 scale block, so that a range begins with a new one.
+constexpr int64_t kOutputGrain = 64;
+constexpr int64_t kElementGrain = 1 << 14;
+
+ColumnOrder OrderOf(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+      return ColumnOrder::kF32;
+    case WeightFormat::kBf16:
+      return ColumnOrder::kNatural;
+    case WeightFormat::kFp8:
+      return ColumnOrder::kFp8;
+    case WeightFormat::kFp4:
+      return ColumnOrder::kFp4;
+  }
+  return ColumnOrder::kF32;
+}
+
+template <typename Params>
+void OverRange(ExecContext& context, void (*kernel)(const Params&, int64_t, int64_t),
+               const Params& params, int64_t count, int64_t grain) {
+  context.ParallelFor(count, grain,
+                      [&](int64_t begin, int64_t end) { kernel(params, begin, end); });
+}
+
+}  // namespace
+
+void Pack(ExecContext& context, const PackParams& params, int64_t rows) {
+  CHECK(params.order != ColumnOrder::kF32);
+  CHECK(!params.quantize || params.k % 32 == 0);
+  OverRange(context, context.kernels().pack, params, rows, kRowGrain);
+}
+
+void Matmul(ExecContext& context, const MatmulParams& params) {
+  CHECK(params.order == ColumnOrder::kF32 || params.order == OrderOf(params.w.format));
+  CHECK(params.w.data != nullptr);
+  CHECK(params.w.format < WeightFormat::kFp8 || params.w.k % 32 == 0);
+  OverRange(context, context.kernels().matmul, params, params.w.n, kOutputGrain);
+}
+
+void Embed(ExecContext& context, const EmbedParams& params, int64_t rows) {
+  OverRange(context, context.kernels().embed, params, rows, kRowGrain);
+}
+
+void RmsNorm(ExecContext& context, const RmsNormParams& params, int64_t rows) {
+  OverRange(context, context.kernels().rms_norm, params, rows, kRowGrain);
+}
+
+void HcMixes(ExecContext& context, const HcMixesParams& params, int64_t rows) {
+  OverRange(context, context.kernels().hc_mixes, params, rows, kRowGrain);
+}
+
+void HcPre(ExecContext& context, const HcPreParams& params, int64_t rows) {
+  OverRange(context, context.kernels().hc_pre, params, rows, kRowGrain);
+}
+
+void HcPost(ExecContext& context, const HcPostParams& params, int64_t rows) {
+  CHECK_LE(params.num_streams, 8);
+  OverRange(context, context.kernels().hc_post, params, rows, kRowGrain);
+}
+
+void MeanStreams(ExecContext& context, const MeanStreamsParams& params, int64_t rows) {
+  OverRange(context, context.kernels().mean_streams, params, rows, kRowGrain);
+}
+
+void Rope(ExecContext& context, const RopeParams& params, int64_t rows) {
+  CHECK_LE(params.rope_dim, params.dim);
+  CHECK_EQ(params.rope_dim % 2, 0);
+  OverRange(context, context.kernels().rope, params, rows, kRowGrain);
+}
+
+void StoreRows(ExecContext& context, const StoreRowsParams& params, int64_t rows) {
+  CHECK(params.format == RowFormat::kF32 || params.dim % 32 == 0);
+  OverRange(context, context.kernels().store_rows, params, rows, kRowGrain);
+}
+
+void PoolGroups(ExecContext& context, const PoolGroupsParams& params, int64_t entries) {
+  CHECK_LE(params.ratio, 128);
+  OverRange(context, context.kernels().pool_groups, params, entries, kRowGrain);
+}
+
+void Attend(ExecContext& context, const AttentionParams& params, int64_t rows) {
+  CHECK_EQ(params.dim % 32, 0);
+  OverRange(context, context.kernels().attention, params, rows, 1);
+}
+
+void Route(ExecContext& context, const RouteParams& params, int64_t rows) {
+  CHECK_LE(params.top_k, params.num_experts);
+  OverRange(context, context.kernels().route, params, rows, kRowGrain);
+}
+
+void Swiglu(ExecContext& context, const SwigluParams& params, int64_t rows) {
+  OverRange(context, context.kernels().swiglu, params, rows, kRowGrain);
+}
+
+void AddRows(ExecContext& context, const AddRowsParams& params, int64_t rows) {
+  OverRange(context, context.kernels().add_rows, params, rows, kRowGrain);
+}
+
+void Scale(ExecContext& context, const ScaleParams& params, int64_t count) {
+  OverRange(context, context.kernels().scale, params, count, kElementGrain);
+}
+
+void DecodeFp8Rows(ExecContext& context, const DecodeFp8RowsParams& params, int64_t rows) {
+  CHECK_EQ(params.dim % 32, 0);
+  OverRange(context, context.kernels().decode_fp8_rows, params, rows, kRowGrain);
+}
+
+void NgramGate(ExecContext& context, const NgramGateParams& params, int64_t rows) {
+  OverRange(context, context.kernels().ngram_gate, params, rows, kRowGrain);
+}
+
+namespace {
+
+// Work memory of one row of IndexSelect.
+struct SelectScratch {
+  float* scores;        // [most visible entries]
+  int32_t* order;       // the same
+  float* block_scores;  // [most blocks]
+};
+
+// Scores of the entries that compete for one row; -inf for the others.
+void ScoreRow(ExecContext& context, const IndexSelectParams& p, int64_t row, float* scores) {
+  const int64_t visible = p.num_visible[row];
+  const IndexScoresParams params{.query = p.queries + row * p.heads * RowBytes(p.format, p.dim),
+                                 .weights = p.weights + row * p.heads,
+                                 .heads = p.heads,
+                                 .dim = p.dim,
+                                 .format = p.format,
+                                 .keys = p.keys[row],
+                                 .scores = scores};
+  if (p.candidates != CandidateUse::kUse) {
+    context.kernels().index_scores(params, 0, visible);
+    return;
+  }
+  std::fill_n(scores, visible, -std::numeric_limits<float>::infinity());
+  for (int32_t i = 0; i < p.num_candidate_blocks[row]; ++i) {
+    const int64_t first = int64_t{p.candidate_blocks[row * p.top_blocks + i]} * p.block_size;
+    context.kernels().index_scores(params, first, std::min(first + p.block_size, visible));
+  }
+}
+
+void SelectRow(ExecContext& context, const IndexSelectParams& p, int64_t row,
+               const SelectScratch& scratch) {
+  const int64_t visible = p.num_visible[row];
+  if (visible == 0) {
+    p.num_selected[row] = 0;
+    if (p.margins != nullptr) p.margins[row] = std::numeric_limits<float>::infinity();
+    if (p.candidates != CandidateUse::kMake) return;
+    p.num_candidate_blocks[row] = 0;
+    if (p.candidate_margins != nullptr) {
+      p.candidate_margins[row] = std::numeric_limits<float>::infinity();
+    }
+    return;
+  }
+  ScoreRow(context, p, row, scratch.scores);
+  context.kernels().select_top_k({.scores = scratch.scores,
+                                  .num_scores = visible,
+                                  .top_k = p.top_k,
+                                  .selected = p.selected + row * p.top_k,
+                                  .num_selected = p.num_selected + row,
+                                  .order = scratch.order,
+                                  .margin = p.margins != nullptr ? p.margins + row : nullptr});
+  if (p.candidates != CandidateUse::kMake) return;
+  context.kernels().candidate_blocks(
+      {.scores = scratch.scores,
+       .num_scores = visible,
+       .block_size = p.block_size,
+       .top_blocks = p.top_blocks,
+       .blocks = p.candidate_blocks + row * p.top_blocks,
+       .num_blocks = p.num_candidate_blocks + row,
+       .block_scores = scratch.block_scores,
+       .order = scratch.order,
+       .margin = p.candidate_margins != nullptr ? p.candidate_margins + row : nullptr});
+}
+
+}  // namespace
+
+void IndexSelect(ExecContext& context, const IndexSelectParams& params, int64_t rows) {
+  CHECK(params.format == RowFormat::kF32 || params.dim % 32 == 0);
+  int64_t longest = 1;
+  for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, params.num_visible[row]);
+  const ScratchArena::Scope scope(context.scratch());
+  const int slots = context.num_threads();
+  auto* scores = context.scratch().Alloc<float>(slots * longest);
+  auto* order = context.scratch().Alloc<int32_t>(slots * longest);
+  auto* block_scores = context.scratch().Alloc<float>(slots * longest);
+  context.ParallelForSlots(rows, 1, [&](int64_t begin, int64_t end, int slot) {
+    const SelectScratch scratch{.scores = scores + slot * longest,
+                                .order = order + slot * longest,
+                                .block_scores = block_scores + slot * longest};
+    for (int64_t row = begin; row < end; ++row) SelectRow(context, params, row, scratch);
+  });
+}
+
+ExpertPlan PlanExperts(ExecContext& context, const int32_t* experts, const float* weights,
+                       const ExpertPlanShape& shape) {
+  ScratchArena& scratch = context.scratch();
+  auto* chosen = scratch.Alloc<int32_t>(shape.num_experts);
+  auto* offsets = scratch.Alloc<int32_t>(shape.num_experts + 1);
+  auto* rows = scratch.Alloc<int32_t>(shape.rows * shape.top_k);
+  auto* row_weights = scratch.Alloc<float>(shape.rows * shape.top_k);
+  auto* count = scratch.Alloc<int32_t>(shape.num_experts);
+  std::fill_n(count, shape.num_experts, 0);
+  for (int64_t i = 0; i < shape.rows * shape.top_k; ++i) ++count[experts[i]];
+
+  int32_t num_chosen = 0;
+  int32_t at = 0;
+  for (int64_t e = 0; e < shape.num_experts; ++e) {
+    if (count[e] == 0) continue;
+    chosen[num_chosen] = static_cast<int32_t>(e);
+    offsets[num_chosen++] = at;
+    const int32_t begin = at;
+    at += count[e];
+    count[e] = begin;  // from here on: where the expert's next row goes
+  }
+  offsets[num_chosen] = at;
+  for (int64_t i = 0; i < shape.rows * shape.top_k; ++i) {
+    const int32_t slot = count[experts[i]]++;
+    rows[slot] = static_cast<int32_t>(i / shape.top_k);
+    row_weights[slot] = weights[i];
+  }
+  return {.num_experts = num_chosen,
+          .experts = chosen,
+          .offsets = offsets,
+          .rows = rows,
+          .weights = row_weights};
+}
+
+}  // namespace deepinfer
