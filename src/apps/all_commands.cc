@@ -1,0 +1,7 @@
+#include "apps/command.h"
+
+namespace deepinfer {
+
+void AddAllCommands(CommandRegistry& /*registry*/) {}
+
+}  // namespace deepinfer
