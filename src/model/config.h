@@ -103,6 +103,9 @@ struct ModelConfig {
   bool has_vision = false;
   VisionConfig vision;  // valid when has_vision
 
+  // The JSON text without insignificant white space, for fingerprints.
+  std::string canonical_text;
+
   // Parses and validates; every error names the key, what was found and what was expected.
   static Result<ModelConfig> Parse(std::string_view json);
   // <dir>/config.json

@@ -37,7 +37,8 @@ struct Selection {
 struct Step {
   ExecContext& context;
   const TransformerParts& parts;
-  LayerObserver* observer;  // may be null
+  std::vector<ExpertLease>& leases;  // of the layer that runs
+  LayerObserver* observer;           // may be null
 
   int64_t rows;
   std::span<SequenceStep> sequences;

@@ -108,6 +108,7 @@ Result<Step> BeginStep(const StepRequest& request) {
   return Step{
       .context = request.context,
       .parts = request.parts,
+      .leases = request.leases,
       .observer = request.observer,
       .rows = rows,
       .sequences = sequences,

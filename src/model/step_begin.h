@@ -10,6 +10,7 @@ namespace deepinfer {
 struct StepRequest {
   ExecContext& context;
   const TransformerParts& parts;
+  std::vector<ExpertLease>& leases;
   LayerObserver* observer;
   const ForwardBatch& batch;
   float* main_hidden;

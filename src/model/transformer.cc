@@ -64,6 +64,7 @@ Status Transformer::Forward(ExecContext& context, const ForwardBatch& batch,
   const ScratchArena::Scope scope(context.scratch());
   ASSIGN_OR_RETURN(Step step, BeginStep({.context = context,
                                          .parts = parts_,
+                                         .leases = leases_,
                                          .observer = observer,
                                          .batch = batch,
                                          .main_hidden = output.main_hidden,

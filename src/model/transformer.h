@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/exec_context.h"
@@ -74,6 +75,9 @@ struct TransformerParts {
   ExpertSource* experts = nullptr;
   NgramSource* ngram_tables = nullptr;  // null without n-gram memory
   Numerics numerics = Numerics::kRelease;
+  // Test switch for the published decode loop's quirk (section 7.6): while a group of ratio > 1 is
+  // open, its indexer scores the keys of the last KV source.
+  bool released_index_keys = false;
 };
 
 struct Step;
@@ -100,8 +104,9 @@ class Transformer {
   void Head(Step& step, const ForwardBatch& batch, const ForwardOutput& output) const;
 
   TransformerParts parts_;
-  RopeTable window_rope_;      // window-only layers
-  RopeTable compressed_rope_;  // layers with compressed KV
+  std::vector<ExpertLease> leases_;  // empty between layers; kept for its capacity
+  RopeTable window_rope_;            // window-only layers
+  RopeTable compressed_rope_;        // layers with compressed KV
 };
 
 }  // namespace deepinfer

@@ -95,7 +95,7 @@ struct ModelWeights {
   std::vector<std::unique_ptr<std::byte[]>> aligned_copies;
 
   // Precondition: the checkpoint was validated against the config's manifest.
-  static Result<ModelWeights> Bind(const Checkpoint& checkpoint, const ModelConfig& config);
+  static ModelWeights Bind(const Checkpoint& checkpoint, const ModelConfig& config);
 };
 
 }  // namespace deepinfer

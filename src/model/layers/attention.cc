@@ -139,6 +139,12 @@ void Attention(Step& step, int layer) {
   Norm(step, q_latent, w.q_norm, step.rows, c.q_lora_rank, q_latent);
   if (layer_weights.indexer) SelectEntries(step, layer, q_latent);
 
+  const bool compressed = c.compress_ratios[static_cast<size_t>(layer)] > 0;
+  if (compressed) {
+    step.Note("sel", layer, c.index_top_k, step.selection.selected);
+    step.Note("num_sel", layer, 1, step.selection.num_selected);
+  }
+
   const AttentionRow* keys = KeyLists(step, layer);
   for (int64_t begin = 0; begin < step.rows; begin += kTileRows) {
     AttendTile(step, layer, q_latent, keys, begin, std::min(kTileRows, step.rows - begin));

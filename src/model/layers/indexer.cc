@@ -56,6 +56,15 @@ float* HeadWeights(Step& step, int layer) {
   return weights;
 }
 
+// The section whose index keys a layer scores: its own source's.
+int KeySection(const Step& step, int layer, int ratio) {
+  const ModelConfig& c = step.config();
+  const bool group_open = step.sequences.front().end_pos() % ratio != 0;
+  const bool decode_step = step.rows == 1 && step.pos[0] > 0;
+  const bool quirk = step.parts.released_index_keys && decode_step && group_open;
+  return step.layout().SectionOf(quirk ? c.kv_source_layers.back() : c.KvSourceOf(layer));
+}
+
 }  // namespace
 
 void SelectEntries(Step& step, int layer, const float* q_latent) {
@@ -66,7 +75,7 @@ void SelectEntries(Step& step, int layer, const float* q_latent) {
 
   // Entry j is visible to the query at t iff (j+1) * ratio <= t+1.
   const int ratio = c.compress_ratios[static_cast<size_t>(layer)];
-  const int source = step.layout().SectionOf(c.KvSourceOf(layer));
+  const int source = KeySection(step, layer, ratio);
   auto* keys = step.scratch().Alloc<BlockRowsView>(step.rows);
   auto* num_visible = step.scratch().Alloc<int64_t>(step.rows);
   for (const SequenceStep& seq : step.sequences) {

@@ -93,9 +93,10 @@ Status MixtureOfExperts(Step& step, int layer) {
   const ExpertPlan plan = PlanExperts(
       step.context, routing.experts, routing.weights,
       {.rows = step.rows, .top_k = c.num_experts_per_token, .num_experts = c.num_experts});
-  ASSIGN_OR_RETURN(
-      const std::vector<ExpertLease> leases,
-      step.parts.experts->Acquire(layer, {plan.experts, static_cast<size_t>(plan.num_experts)}));
+  std::vector<ExpertLease>& leases = step.leases;
+  leases.clear();
+  RETURN_IF_ERROR(step.parts.experts->Acquire(
+      layer, {plan.experts, static_cast<size_t>(plan.num_experts)}, leases));
 
   // Sums run in ascending expert id, then the shared expert: the order is part of the result.
   std::fill_n(step.y, step.rows * c.hidden_size, 0.0f);
@@ -110,6 +111,7 @@ Status MixtureOfExperts(Step& step, int layer) {
             {.index = nullptr, .weights = nullptr, .count = step.rows});
   Scale(step.context, {.x = step.y, .factor = 1.0f, .round = step.round()},
         step.rows * c.hidden_size);
+  leases.clear();
   step.Note("ffn", layer, c.hidden_size, step.y);
   return Status::Ok();
 }

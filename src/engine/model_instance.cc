@@ -1,0 +1,113 @@
+#include "engine/model_instance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/fingerprint.h"
+#include "kernels/select.h"
+#include "model/manifest.h"
+#include "tokenizer/token_classes.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr uint64_t kMaxNgramFileBytes = uint64_t{256} << 20;
+
+// The draft head is used when it is there; a checkpoint without any of its tensors runs without.
+bool HasDraftHead(const Checkpoint& checkpoint) {
+  const auto first = checkpoint.tensors().lower_bound("mtp.");
+  return first != checkpoint.tensors().end() && first->first.starts_with("mtp.");
+}
+
+void DropDraftHead(ModelConfig& config) {
+  config.compress_ratios.resize(static_cast<size_t>(config.num_layers));
+  config.num_draft_blocks = 0;
+  config.draft_target_layers.clear();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelInstance>> ModelInstance::Load(const ModelOptions& options) {
+  std::unique_ptr<ModelInstance> instance(new ModelInstance(options));
+  RETURN_IF_ERROR(instance->LoadParts());
+  return instance;
+}
+
+Status ModelInstance::LoadParts() {
+  ASSIGN_OR_RETURN(config_, ModelConfig::Load(options_.dir));
+  const Path weights_dir = options_.weights_dir.empty() ? options_.dir : options_.weights_dir;
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(weights_dir));
+  checkpoint_ = std::move(checkpoint);
+  if (!HasDraftHead(*checkpoint_)) DropDraftHead(config_);
+  RETURN_IF_ERROR(checkpoint_->Validate(SpecsOf(config_)));
+  weights_ = ModelWeights::Bind(*checkpoint_, config_);
+  if (const Path path = options_.dir / "tokenizer.json"; std::filesystem::exists(path)) {
+    ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Load(path));
+    tokenizer_ = std::move(tokenizer);
+    if (tokenizer_->vocab_size() > config_.vocab_size) {
+      return CorruptData(fmt::format("{}: found {} tokens, expected at most vocab_size, {}",
+                                     path.string(), tokenizer_->vocab_size(), config_.vocab_size));
+    }
+  }
+  if (!config_.ngram_layers.empty()) RETURN_IF_ERROR(LoadNgramMemory());
+  experts_ = MapExperts(*checkpoint_, {.num_layers = config_.num_layers,
+                                       .num_experts = config_.num_experts,
+                                       .num_draft_blocks = config_.num_draft_blocks,
+                                       .num_draft_experts = config_.draft_num_experts});
+  ASSIGN_OR_RETURN(const KernelTable* kernels, SelectKernels(options_.isa));
+  context_ = std::make_unique<ExecContext>(*kernels);
+  RETURN_IF_ERROR(PlanMemory());
+  identity_ = {.fingerprint = FingerprintOf(*checkpoint_, config_),
+               .numerics_id = std::string(NumericsId(options_.numerics))};
+  transformer_ = std::make_unique<Transformer>(
+      TransformerParts{.config = &config_,
+                       .weights = &*weights_,
+                       .ngram_layout = ngram_layout_ ? &*ngram_layout_ : nullptr,
+                       .experts = experts_.get(),
+                       .ngram_tables = ngram_tables_.get(),
+                       .numerics = options_.numerics,
+                       .released_index_keys = options_.released_index_keys});
+  return Status::Ok();
+}
+
+Status ModelInstance::LoadNgramMemory() {
+  const Path weights_dir = options_.weights_dir.empty() ? options_.dir : options_.weights_dir;
+  const Path given = weights_dir / "engram.json";
+  if (std::filesystem::exists(given)) {
+    ASSIGN_OR_RETURN(const std::string json, ReadFile(given, kMaxNgramFileBytes));
+    Result<NgramLayout> layout = NgramLayout::Parse(config_, json);
+    if (!layout.ok()) return std::move(layout).status().WithContext(given.string());
+    ngram_layout_ = *std::move(layout);
+  } else if (tokenizer_) {
+    ASSIGN_OR_RETURN(std::vector<int32_t> classes, TokenClasses(*tokenizer_));
+    classes.resize(static_cast<size_t>(config_.vocab_size), 0);
+    ASSIGN_OR_RETURN(ngram_layout_, NgramLayout::Derive(config_, std::move(classes)));
+  } else {
+    return NotFound(fmt::format(
+        "{}: found neither engram.json nor tokenizer.json, expected one for the n-gram memory",
+        options_.dir.string()));
+  }
+  ngram_tables_ = MapNgramTables(*checkpoint_, config_.ngram_layers);
+  return Status::Ok();
+}
+
+Status ModelInstance::PlanMemory() {
+  if (options_.max_model_len < 0 || options_.max_model_len > config_.max_position_embeddings) {
+    return InvalidArgument(fmt::format("--max-model-len: found {}, expected 1 to {}",
+                                       options_.max_model_len, config_.max_position_embeddings));
+  }
+  max_model_len_ =
+      options_.max_model_len > 0 ? options_.max_model_len : config_.max_position_embeddings;
+  layout_.emplace(Transformer::ShapeOf(config_, options_.numerics));
+  // Blocks cost address space until they are written.
+  const int64_t blocks_per_sequence = (max_model_len_ + kBlockTokens - 1) / kBlockTokens + 1;
+  const int64_t block_bytes = std::max<int64_t>(layout_->block_bytes(), 1);
+  Result<BlockPool> pool =
+      BlockPool::Create(block_bytes, blocks_per_sequence * options_.max_sequences);
+  if (!pool.ok()) return std::move(pool).status();
+  pool_.emplace(*std::move(pool));
+  return Status::Ok();
+}
+
+}  // namespace deepinfer

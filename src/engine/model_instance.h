@@ -1,0 +1,77 @@
+// A checkpoint ready to run: configuration, tokenizer, weights, KV memory and the transformer over
+// them, in the order in which each needs the one before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "io/file.h"
+#include "kernels/exec_context.h"
+#include "kv/block_pool.h"
+#include "kv/layout.h"
+#include "kv/sequence_state.h"
+#include "model/config.h"
+#include "model/ngram_layout.h"
+#include "model/numerics.h"
+#include "model/transformer.h"
+#include "model/weights.h"
+#include "tokenizer/tokenizer.h"
+#include "weights/checkpoint.h"
+
+namespace deepinfer {
+
+struct ModelOptions {
+  Path dir;          // config.json, tokenizer.json, and the weights
+  Path weights_dir;  // where the weights are; empty: in dir
+  Numerics numerics = Numerics::kRelease;
+  std::string isa;                   // DEEPINFER_ISA; empty: the best one
+  int64_t max_model_len = 0;         // tokens of one sequence; 0: what the model allows
+  int64_t max_sequences = 1;         // sequences that KV memory is made for
+  bool released_index_keys = false;  // TransformerParts
+};
+
+// Immutable after Load but for the pool, the context and the sources, which the step thread uses.
+class ModelInstance {
+ public:
+  static Result<std::unique_ptr<ModelInstance>> Load(const ModelOptions& options);
+
+  const ModelConfig& config() const { return config_; }
+  // Null for a checkpoint without tokenizer.json.
+  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  Transformer& transformer() { return *transformer_; }
+  ExecContext& context() { return *context_; }
+  const KvLayout& layout() const { return *layout_; }
+  const StateIdentity& identity() const { return identity_; }
+  const ModelWeights& weights() const { return *weights_; }
+  // Tokens that prompt and output of one sequence may have together.
+  int64_t max_model_len() const { return max_model_len_; }
+  const Path& dir() const { return options_.dir; }
+
+  SequenceState NewSequence() { return SequenceState(*layout_, *pool_); }
+
+ private:
+  explicit ModelInstance(ModelOptions options) : options_(std::move(options)) {}
+  Status LoadParts();
+  Status LoadNgramMemory();
+  Status PlanMemory();
+
+  ModelOptions options_;
+  ModelConfig config_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<Checkpoint> checkpoint_;
+  std::optional<ModelWeights> weights_;
+  std::optional<NgramLayout> ngram_layout_;
+  std::unique_ptr<ExpertSource> experts_;
+  std::unique_ptr<NgramSource> ngram_tables_;
+  std::unique_ptr<ExecContext> context_;
+  std::optional<KvLayout> layout_;
+  std::optional<BlockPool> pool_;
+  StateIdentity identity_;
+  int64_t max_model_len_ = 0;
+  std::unique_ptr<Transformer> transformer_;
+};
+
+}  // namespace deepinfer

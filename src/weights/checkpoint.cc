@@ -1,0 +1,181 @@
+#include "weights/checkpoint.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tensor/fp8.h"
+
+namespace deepinfer {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view kPrefix = "model.";
+constexpr uint64_t kMaxIndexBytes = uint64_t{256} << 20;
+
+std::string_view WithoutPrefix(std::string_view name) {
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+// Draft blocks share embedding and head with the backbone; copies of them are left aside.
+bool IsUnusedCopy(std::string_view name) {
+  return name.starts_with("mtp.") &&
+         (name.ends_with(".embed.weight") || name.ends_with(".head.weight")) &&
+         name.find("markov_head") == std::string_view::npos;
+}
+
+bool IsNgramTable(std::string_view name) {
+  return name.find(".engram.embed.") != std::string_view::npos;
+}
+
+// tensor name -> shard file name
+Result<std::map<std::string, std::string>> ReadIndex(const Path& path) {
+  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxIndexBytes));
+  dom::parser parser;
+  dom::object root;
+  dom::object map;
+  if (parser.parse(simdjson::padded_string(json)).get(root) != simdjson::SUCCESS ||
+      root.at_key("weight_map").get(map) != simdjson::SUCCESS) {
+    return CorruptData(
+        fmt::format("{}: found no JSON object with 'weight_map', expected one", path.string()));
+  }
+  std::map<std::string, std::string> result;
+  for (const auto& [name, value] : map) {
+    std::string_view shard;
+    if (value.get(shard) != simdjson::SUCCESS || shard.empty() ||
+        shard.find('/') != std::string_view::npos) {
+      return CorruptData(fmt::format("{}: weight_map: tensor '{}': expected a file name beside it",
+                                     path.string(), name));
+    }
+    if (!result.emplace(name, shard).second) {
+      return CorruptData(fmt::format("{}: weight_map: found tensor '{}' twice, expected it once",
+                                     path.string(), name));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<Checkpoint> Checkpoint::Open(const Path& dir) {
+  if (!std::filesystem::is_directory(dir)) {
+    return NotFound(
+        fmt::format("{}: found no such directory, expected a checkpoint directory", dir.string()));
+  }
+  Checkpoint checkpoint(dir);
+  const Path index = dir / "model.safetensors.index.json";
+  const Path single = dir / "model.safetensors";
+  if (std::filesystem::exists(index)) {
+    RETURN_IF_ERROR(checkpoint.OpenShards(index));
+  } else if (std::filesystem::exists(single)) {
+    RETURN_IF_ERROR(checkpoint.AddFile(single));
+  } else {
+    return NotFound(
+        fmt::format("{}: found neither model.safetensors.index.json nor model.safetensors, "
+                    "expected one of them",
+                    dir.string()));
+  }
+  // Views point into the mappings, which do not move with the objects that own them; the file
+  // pointers do, so they are set last.
+  for (const SafetensorsFile& file : checkpoint.files_) {
+    for (const auto& [name, view] : file.tensors()) {
+      const std::string_view plain = WithoutPrefix(name);
+      if (IsUnusedCopy(plain)) continue;
+      const auto [at, added] =
+          checkpoint.tensors_.emplace(plain, StoredTensor{.view = view, .file = &file});
+      if (added) continue;
+      return CorruptData(fmt::format("{}: tensor '{}': found it in {} too, expected it once",
+                                     file.path().string(), plain,
+                                     at->second.file->path().string()));
+    }
+  }
+  return checkpoint;
+}
+
+Status Checkpoint::AddFile(const Path& path) {
+  ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+  files_.push_back(std::move(file));
+  return Status::Ok();
+}
+
+Status Checkpoint::OpenShards(const Path& index_path) {
+  ASSIGN_OR_RETURN(const auto weight_map, ReadIndex(index_path));
+  std::set<std::string> shards;
+  for (const auto& [name, shard] : weight_map) shards.insert(shard);
+  files_.reserve(shards.size());
+  for (const std::string& shard : shards) {
+    RETURN_IF_ERROR(AddFile(dir_ / shard));
+    for (const auto& [name, view] : files_.back().tensors()) {
+      const auto listed = weight_map.find(name);
+      if (listed != weight_map.end() && listed->second == shard) continue;
+      return CorruptData(fmt::format(
+          "{}: tensor '{}': found it in {}, expected {} as the index says", index_path.string(),
+          name, shard, listed == weight_map.end() ? "nowhere" : listed->second));
+    }
+  }
+  for (const auto& [name, shard] : weight_map) {
+    const auto file = std::find_if(files_.begin(), files_.end(), [&](const SafetensorsFile& f) {
+      return f.path().filename() == shard;
+    });
+    if (file->Find(name) != nullptr) continue;
+    return CorruptData(fmt::format("{}: tensor '{}': found nothing, expected it as the index says",
+                                   file->path().string(), name));
+  }
+  return Status::Ok();
+}
+
+const StoredTensor* Checkpoint::Find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+Status Checkpoint::Validate(std::span<const TensorSpec> expected) const {
+  std::set<std::string_view> names;
+  for (const TensorSpec& spec : expected) {
+    names.insert(spec.name);
+    const StoredTensor* stored = Find(spec.name);
+    if (stored == nullptr) {
+      return CorruptData(fmt::format("{}: tensor '{}': found nothing, expected {}", dir_.string(),
+                                     spec.name, DescribeTensor(spec.dtype, spec.shape)));
+    }
+    if (stored->view.dtype != spec.dtype || stored->view.shape != spec.shape) {
+      return CorruptData(fmt::format("{}: tensor '{}': found {}, expected {}",
+                                     stored->file->path().string(), spec.name,
+                                     DescribeTensor(stored->view.dtype, stored->view.shape),
+                                     DescribeTensor(spec.dtype, spec.shape)));
+    }
+  }
+  for (const auto& [name, stored] : tensors_) {
+    if (names.contains(name)) continue;
+    return CorruptData(fmt::format("{}: tensor '{}': found {}, expected no such tensor",
+                                   stored.file->path().string(), name,
+                                   DescribeTensor(stored.view.dtype, stored.view.shape)));
+  }
+  for (const auto& [name, stored] : tensors_) {
+    if (stored.view.dtype != DType::kF8E8M0 || IsNgramTable(name)) continue;
+    const int64_t at = FirstBadScale(stored.view.bytes);
+    if (at >= 0) return BadScaleError(stored, name, at);
+  }
+  return Status::Ok();
+}
+
+int64_t FirstBadScale(std::span<const std::byte> scales) {
+  const auto bad = [](std::byte b) {
+    return static_cast<uint8_t>(b) < kMinScaleByte || static_cast<uint8_t>(b) > kMaxScaleByte;
+  };
+  const auto found = std::find_if(scales.begin(), scales.end(), bad);
+  return found == scales.end() ? -1 : found - scales.begin();
+}
+
+Status BadScaleError(const StoredTensor& tensor, std::string_view name, int64_t at) {
+  return CorruptData(
+      fmt::format("{}: tensor '{}': found scale byte {} at element {}, expected {} to {}",
+                  tensor.file->path().string(), name,
+                  static_cast<int>(tensor.view.bytes[static_cast<size_t>(at)]), at, kMinScaleByte,
+                  kMaxScaleByte));
+}
+
+}  // namespace deepinfer
