@@ -134,7 +134,9 @@ class Section {
     if (object_.at_key(key).get(element) != simdjson::SUCCESS) return;
     bool found = false;
     if (element.get(found) != simdjson::SUCCESS || found != expected) {
-      Fail(ErrorCode::kUnsupported, key, "another value", expected ? "true" : "false");
+      Fail(ErrorCode::kUnsupported, key,
+           element.is_bool() ? (found ? "true" : "false") : TypeName(element.type()),
+           expected ? "true" : "false");
     }
   }
 
