@@ -365,6 +365,12 @@ Result<ModelConfig> ModelConfig::Load(const Path& dir) {
   return config;
 }
 
+void ModelConfig::DropDraftHead() {
+  compress_ratios.resize(static_cast<size_t>(num_layers));
+  num_draft_blocks = 0;
+  draft_target_layers.clear();
+}
+
 LayerKind ModelConfig::KindOf(int layer) const {
   if (compress_ratios[static_cast<size_t>(layer)] == 0) return LayerKind::kWindow;
   if (std::binary_search(kv_source_layers.begin(), kv_source_layers.end(), layer)) {

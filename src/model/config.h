@@ -111,6 +111,9 @@ struct ModelConfig {
   // <dir>/config.json
   static Result<ModelConfig> Load(const Path& dir);
 
+  // For a checkpoint without any tensor of the draft head.
+  void DropDraftHead();
+
   LayerKind KindOf(int layer) const;
   // Nearest KV source / index source at or before a layer with compress ratio > 0.
   int KvSourceOf(int layer) const;

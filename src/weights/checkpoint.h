@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,9 +33,16 @@ class Checkpoint {
   const StoredTensor* Find(std::string_view name) const;
   std::span<const SafetensorsFile> files() const { return files_; }
 
-  // Every expected tensor is there with its type and shape, and nothing else is; then the scale
-  // bytes of every weight but the n-gram tables (whose rows are checked when they are fetched) lie
-  // in 41..200.  The first difference is the error.
+  // Whether there is any tensor of the draft head.  A checkpoint may come without all of them.
+  bool HasDraftHead() const;
+
+  // Every expected tensor is there with its type and shape, and nothing else is; reads no data.
+  // The first difference is the error.
+  Status ValidateLayout(std::span<const TensorSpec> expected) const;
+  // ValidateLayout, then the scale bytes, which must lie in 41..200.  No unchecked scale is ever
+  // used, but not all are read here: rows of the n-gram tables are checked when they are fetched,
+  // and routed experts, where their scales exceed kMaxEagerScaleBytes, when they are first
+  // acquired (the released model has 17 GB of them, minutes on a slow disk).
   Status Validate(std::span<const TensorSpec> expected) const;
 
  private:
@@ -47,10 +55,16 @@ class Checkpoint {
   std::map<std::string, StoredTensor, std::less<>> tensors_;
 };
 
-// Index of the first scale byte outside 41..200, or -1.
-int64_t FirstBadScale(std::span<const std::byte> scales);
+inline constexpr uint64_t kMaxEagerScaleBytes = uint64_t{1} << 30;
 
-// InvalidArgument-free error text for such a byte: "tensor 't' in f: found scale byte ...".
+// The planes that Validate may leave to the sources, by name.
+bool IsNgramTable(std::string_view name);
+bool IsRoutedExpert(std::string_view name);
+
+// Index of the first scale byte outside 41..200; none when all are inside.
+std::optional<int64_t> FirstBadScale(std::span<const std::byte> scales);
+
+// CorruptData for such a byte: names the file, the tensor, what was found and what was expected.
 Status BadScaleError(const StoredTensor& tensor, std::string_view name, int64_t at);
 
 }  // namespace deepinfer

@@ -7,6 +7,8 @@
 namespace deepinfer {
 namespace {
 
+constexpr const char* kMatrices[] = {"w1", "w3", "w2"};
+
 const uint8_t* BytesOf(const Checkpoint& checkpoint, const std::string& name) {
   const StoredTensor* tensor = checkpoint.Find(name);
   CHECK(tensor != nullptr);
@@ -14,49 +16,76 @@ const uint8_t* BytesOf(const Checkpoint& checkpoint, const std::string& name) {
 }
 
 struct MappedExpert {
-  Fp4MatrixView w1, w3, w2;
+  Fp4MatrixView matrices[3];  // in the order of kMatrices
+  bool checked = false;       // the scale bytes were looked at
 };
 
 MappedExpert MapExpert(const Checkpoint& checkpoint, const std::string& prefix) {
-  const auto matrix = [&](const char* name) {
-    return Fp4MatrixView{.codes = BytesOf(checkpoint, fmt::format("{}.{}.weight", prefix, name)),
-                         .scales = BytesOf(checkpoint, fmt::format("{}.{}.scale", prefix, name))};
-  };
-  return {.w1 = matrix("w1"), .w3 = matrix("w3"), .w2 = matrix("w2")};
+  MappedExpert expert;
+  for (size_t m = 0; m < std::size(kMatrices); ++m) {
+    const std::string name = fmt::format("{}.{}.", prefix, kMatrices[m]);
+    expert.matrices[m] = {.codes = BytesOf(checkpoint, name + "weight"),
+                          .scales = BytesOf(checkpoint, name + "scale")};
+  }
+  return expert;
+}
+
+std::string NameOf(const std::string& layer_prefix, int32_t id) {
+  return fmt::format("{}.ffn.experts.{}", layer_prefix, id);
 }
 
 class MappedExpertSource : public ExpertSource {
  public:
-  MappedExpertSource(const Checkpoint& checkpoint, const ExpertLayout& layout) {
+  MappedExpertSource(const Checkpoint& checkpoint, const ExpertLayout& layout)
+      : checkpoint_(checkpoint) {
     for (int layer = 0; layer < layout.num_layers; ++layer) {
-      AddLayer(checkpoint, fmt::format("layers.{}", layer), layout.num_experts);
+      AddLayer(fmt::format("layers.{}", layer), layout.num_experts);
     }
     for (int block = 0; block < layout.num_draft_blocks; ++block) {
-      AddLayer(checkpoint, fmt::format("mtp.{}", block), layout.num_draft_experts);
+      AddLayer(fmt::format("mtp.{}", block), layout.num_draft_experts);
     }
   }
 
   Status Acquire(int layer, std::span<const int32_t> ids,
                  std::vector<ExpertLease>& leases) override {
-    const std::vector<MappedExpert>& experts = layers_[static_cast<size_t>(layer)];
+    MappedLayer& mapped = layers_[static_cast<size_t>(layer)];
     for (const int32_t id : ids) {
-      const MappedExpert& expert = experts[static_cast<size_t>(id)];
-      leases.emplace_back(expert.w1, expert.w3, expert.w2);
+      MappedExpert& expert = mapped.experts[static_cast<size_t>(id)];
+      if (!expert.checked) RETURN_IF_ERROR(CheckScales(NameOf(mapped.prefix, id)));
+      expert.checked = true;
+      leases.emplace_back(expert.matrices[0], expert.matrices[1], expert.matrices[2]);
     }
     return Status::Ok();
   }
 
  private:
-  void AddLayer(const Checkpoint& checkpoint, const std::string& prefix, int count) {
+  struct MappedLayer {
+    std::string prefix;  // "layers.3"
     std::vector<MappedExpert> experts;
-    experts.reserve(static_cast<size_t>(count));
+  };
+
+  void AddLayer(std::string prefix, int count) {
+    MappedLayer layer{.prefix = std::move(prefix), .experts = {}};
+    layer.experts.reserve(static_cast<size_t>(count));
     for (int e = 0; e < count; ++e) {
-      experts.push_back(MapExpert(checkpoint, fmt::format("{}.ffn.experts.{}", prefix, e)));
+      layer.experts.push_back(MapExpert(checkpoint_, NameOf(layer.prefix, e)));
     }
-    layers_.push_back(std::move(experts));
+    layers_.push_back(std::move(layer));
   }
 
-  std::vector<std::vector<MappedExpert>> layers_;  // [layer][expert]
+  // 1.1 MB at the released dimensions, which the products are about to read anyway.
+  Status CheckScales(const std::string& expert) const {
+    for (const char* matrix : kMatrices) {
+      const std::string name = fmt::format("{}.{}.scale", expert, matrix);
+      const StoredTensor& tensor = *checkpoint_.Find(name);
+      const auto bad = FirstBadScale(tensor.view.bytes);
+      if (bad) return BadScaleError(tensor, name, *bad);
+    }
+    return Status::Ok();
+  }
+
+  const Checkpoint& checkpoint_;
+  std::vector<MappedLayer> layers_;  // draft blocks behind the backbone
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ class ExpertSource {
 
   // Leases for the experts `ids` (ascending) of a layer, in the same order, appended to `leases`.
   // Draft block k is layer num_layers + k.  The vector's capacity is reused from step to step.
+  // CorruptData when a scale byte of one of them is outside 41..200.
   virtual Status Acquire(int layer, std::span<const int32_t> ids,
                          std::vector<ExpertLease>& leases) = 0;
 };

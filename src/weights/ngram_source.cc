@@ -57,8 +57,9 @@ class MappedNgramSource : public NgramSource {
                   static_cast<size_t>(t.code_bytes));
       const auto row_scales = t.scales->view.bytes.subspan(
           static_cast<size_t>(rows[i] * t.scale_bytes), static_cast<size_t>(t.scale_bytes));
-      const int64_t bad = FirstBadScale(row_scales);
-      if (bad >= 0) return BadScaleError(*t.scales, t.name, rows[i] * t.scale_bytes + bad);
+      if (const auto bad = FirstBadScale(row_scales)) {
+        return BadScaleError(*t.scales, t.name, rows[i] * t.scale_bytes + *bad);
+      }
       std::memcpy(scales + at * t.scale_bytes, row_scales.data(), row_scales.size());
     }
     return Status::Ok();

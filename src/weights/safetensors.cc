@@ -74,13 +74,18 @@ Result<TensorEntry> ParseEntry(std::string_view name, dom::element element) {
   TensorEntry entry{.name = std::string(name), .dtype = {}, .shape = {}};
   dom::object object;
   if (element.get(object) != simdjson::SUCCESS) return Bad(name, "no object", "an object");
+  // With the three members below present, this also rules out that one stands twice.
+  if (object.size() != 3) {
+    return Bad(name, fmt::format("{} members", object.size()), "dtype, shape and data_offsets");
+  }
   ASSIGN_OR_RETURN(const dom::element dtype, Member(name, object, "dtype"));
   std::string_view dtype_name;
   if (dtype.get(dtype_name) != simdjson::SUCCESS)
     return Bad(name, "a dtype that is no string", "one");
   const std::optional<DType> known = DTypeFromName(dtype_name);
   if (!known) {
-    return Bad(name, fmt::format("dtype '{}'", dtype_name), "a type of docs/formats/checkpoint.md");
+    return Bad(name, fmt::format("dtype '{}'", dtype_name),
+               "BF16, F32, F8_E4M3, F8_E8M0, I8 or another type of this format");
   }
   entry.dtype = *known;
   ASSIGN_OR_RETURN(const std::vector<uint64_t> shape, IntegerList(name, "shape", object));
@@ -154,7 +159,10 @@ Result<std::vector<TensorEntry>> ParseSafetensorsHeader(std::string_view json,
   std::set<std::string_view> names;
   for (const auto& [name, value] : object) {
     if (!names.insert(name).second) return Bad(name, "the name twice", "it once");
-    if (name == "__metadata__") continue;
+    if (name == "__metadata__") {
+      if (value.is_object()) continue;
+      return Bad(name, "no object", "an object of texts");
+    }
     ASSIGN_OR_RETURN(TensorEntry entry, ParseEntry(name, value));
     entries.push_back(std::move(entry));
   }
