@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/math64.h"
+
 namespace deepinfer {
 
 namespace math {
@@ -45,22 +47,16 @@ inline float ExpF32(float x) {
   return p * TwoToThe(half) * TwoToThe(whole - half);
 }
 
-// 0 <= t <= 1: log(1 + t) = 2 atanh(t / (2 + t)).
-inline float Log1pF32(float t) {
-  const float s = t / (2.0f + t);
-  const float z = s * s;
-  float p = math::kAtanhSeries[0];
-  for (int i = 1; i < 7; ++i) p = std::fma(p, z, math::kAtanhSeries[i]);
-  p = std::fma(p, z, 1.0f);
-  return 2.0f * s * p;
-}
-
-inline float SoftplusF32(float z) {
-  if (z > 20.0f) return z;
-  return std::max(z, 0.0f) + Log1pF32(ExpF32(-std::fabs(z)));
-}
-
-inline float SigmoidF32(float x) { return 1.0f / (1.0f + ExpF32(-x)); }
 inline float SiluF32(float x) { return x / (1.0f + ExpF32(-x)); }
+
+// The few values that scale a whole row (hyper-connection mixes, routing, gates) are evaluated in
+// fp64 and rounded once: an error of one ulp there would show in every channel.
+inline float PreciseExp(float x) { return static_cast<float>(ExpF64(static_cast<double>(x))); }
+inline float PreciseSigmoid(float x) {
+  return static_cast<float>(1.0 / (1.0 + ExpF64(-static_cast<double>(x))));
+}
+inline float PreciseSoftplus(float z) {
+  return z > 20.0f ? z : static_cast<float>(Log1pF64(ExpF64(static_cast<double>(z))));
+}
 
 }  // namespace deepinfer

@@ -87,6 +87,12 @@ double LogF64(double x) {
                   std::fma(static_cast<double>(e), kLn2Low, log_m));
 }
 
+double Log1pF64(double x) {
+  // What 1 + x rounded away comes back as a first-order correction.
+  const double sum = 1 + x;
+  return LogF64(sum) + (x - (sum - 1)) / sum;
+}
+
 double PowF64(double base, double exponent) { return ExpF64(exponent * LogF64(base)); }
 
 }  // namespace deepinfer

@@ -15,6 +15,8 @@ SinCos SinCosF64(double x);
 double ExpF64(double x);
 // Natural logarithm of a positive normal number.
 double LogF64(double x);
+// log(1 + x), x >= 0.
+double Log1pF64(double x);
 // base > 0.
 double PowF64(double base, double exponent);
 

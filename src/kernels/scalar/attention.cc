@@ -49,16 +49,23 @@ struct HeadState {
   float den = 0;
 };
 
-// acc += P V over the block, in the pair order of the dot product (release) or one by one (fp32).
+// acc += P V over the block: in the pair order of the dot product (release), or one fp64 sum
+// (fp32).
 void AddValues(const float (&weights)[kBlock], const KeyBlock& block, int64_t dim, bool round,
                float* acc) {
   const float* v = block.keys.data();
-  for (int j = 0; j < kBlock; j += 2) {
-    const int first = round ? j + 1 : j;
-    const int second = round ? j : j + 1;
+  if (!round) {
     for (int64_t c = 0; c < dim; ++c) {
-      acc[c] = std::fma(weights[first], v[first * dim + c], acc[c]);
-      acc[c] = std::fma(weights[second], v[second * dim + c], acc[c]);
+      acc[c] += Sum(kBlock, [&](int64_t j) {
+        return static_cast<double>(weights[j]) * static_cast<double>(v[j * dim + c]);
+      });
+    }
+    return;
+  }
+  for (int j = 0; j < kBlock; j += 2) {
+    for (int64_t c = 0; c < dim; ++c) {
+      const float odd = FmaBf16(weights[j + 1], v[(j + 1) * dim + c], acc[c]);
+      acc[c] = FmaBf16(weights[j], v[j * dim + c], odd);
     }
   }
 }
@@ -78,7 +85,7 @@ void AddBlock(const AttentionParams& p, const float* q, const KeyBlock& block, H
   for (int slot = 0; slot < kBlock; ++slot) {
     weight[slot] = block.valid[slot] ? ExpF32(score[slot] - max) : 0.0f;
   }
-  head.den = head.den * carry + LaneSum(weight, kBlock);
+  head.den = head.den * carry + Sum(kBlock, [&](int64_t slot) { return weight[slot]; });
   for (float& w : weight) w = Round(w, p.round);
   for (int64_t c = 0; c < p.dim; ++c) acc[c] *= carry;
   AddValues(weight, block, p.dim, p.round, acc);

@@ -11,14 +11,13 @@ namespace deepinfer::scalar {
 namespace {
 
 float InverseRms(const float* x, int64_t n, float eps) {
-  return 1.0f / std::sqrt(LaneSumOfSquares(x, n) * (1.0f / static_cast<float>(n)) + eps);
+  return InverseSqrt(SumOfSquares(x, n) * (1.0f / static_cast<float>(n)) + eps);
 }
 
 // c[i][j] /= sum_j c[i][j] (+ eps)
 void NormalizeRows(float* c, int s, float eps) {
   for (int i = 0; i < s; ++i) {
-    float sum = c[i * s];
-    for (int j = 1; j < s; ++j) sum += c[i * s + j];
+    const float sum = Sum(s, [&](int64_t j) { return c[i * s + j]; });
     for (int j = 0; j < s; ++j) c[i * s + j] /= sum + eps;
   }
 }
@@ -26,8 +25,7 @@ void NormalizeRows(float* c, int s, float eps) {
 // c[i][j] /= sum_i c[i][j] + eps
 void NormalizeColumns(float* c, int s, float eps) {
   for (int j = 0; j < s; ++j) {
-    float sum = c[j];
-    for (int i = 1; i < s; ++i) sum += c[i * s + j];
+    const float sum = Sum(s, [&](int64_t i) { return c[i * s + j]; });
     for (int i = 0; i < s; ++i) c[i * s + j] /= sum + eps;
   }
 }
@@ -36,7 +34,7 @@ void NormalizeColumns(float* c, int s, float eps) {
 void Sinkhorn(float* c, int s, int iters, float eps) {
   for (int i = 0; i < s; ++i) {
     const float max = *std::max_element(c + i * s, c + (i + 1) * s);
-    for (int j = 0; j < s; ++j) c[i * s + j] = ExpF32(c[i * s + j] - max);
+    for (int j = 0; j < s; ++j) c[i * s + j] = PreciseExp(c[i * s + j] - max);
   }
   NormalizeRows(c, s, 0.0f);
   for (int i = 0; i < s * s; ++i) c[i] += eps;
@@ -58,8 +56,8 @@ void HcMixes(const HcMixesParams& p, int64_t begin, int64_t end) {
     for (int j = 0; j < s; ++j) {
       const float pre = raw[j] * inverse * p.scale[0] + p.base[j];
       const float post = raw[s + j] * inverse * p.scale[1] + p.base[s + j];
-      p.pre[row * s + j] = SigmoidF32(pre) + p.hc_eps;
-      p.post[row * s + j] = 2.0f * SigmoidF32(post);
+      p.pre[row * s + j] = PreciseSigmoid(pre) + p.hc_eps;
+      p.post[row * s + j] = 2.0f * PreciseSigmoid(post);
     }
     float* comb = p.comb + row * s * s;
     for (int i = 0; i < s * s; ++i) {
@@ -74,9 +72,8 @@ void HcPre(const HcPreParams& p, int64_t begin, int64_t end) {
     const float* h = p.h + row * p.num_streams * p.dim;
     const float* pre = p.pre + row * p.num_streams;
     for (int64_t i = 0; i < p.dim; ++i) {
-      float acc = pre[0] * h[i];
-      for (int j = 1; j < p.num_streams; ++j) acc = std::fma(pre[j], h[j * p.dim + i], acc);
-      p.y[row * p.dim + i] = Round(acc, p.round);
+      const float mixed = Sum(p.num_streams, [&](int64_t j) { return pre[j] * h[j * p.dim + i]; });
+      p.y[row * p.dim + i] = Round(mixed, p.round);
     }
   }
 }
@@ -90,10 +87,9 @@ void HcPost(const HcPostParams& p, int64_t begin, int64_t end) {
     for (int64_t i = 0; i < p.dim; ++i) {
       for (int j = 0; j < s; ++j) old[j] = h[j * p.dim + i];
       for (int j = 0; j < s; ++j) {
-        float acc = comb[j] * old[0];
-        for (int k = 1; k < s; ++k) acc = std::fma(comb[k * s + j], old[k], acc);
-        acc = std::fma(p.post[row * s + j], p.y[row * p.dim + i], acc);
-        h[j * p.dim + i] = Round(acc, p.round);
+        const float mixed = Sum(s, [&](int64_t k) { return comb[k * s + j] * old[k]; });
+        const float fresh = p.post[row * s + j] * p.y[row * p.dim + i];
+        h[j * p.dim + i] = Round(fresh + mixed, p.round);
       }
     }
   }
@@ -104,15 +100,14 @@ void MeanStreams(const MeanStreamsParams& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* h = p.h + row * p.num_streams * p.dim;
     for (int64_t i = 0; i < p.dim; ++i) {
-      float sum = h[i];
-      for (int j = 1; j < p.num_streams; ++j) sum += h[j * p.dim + i];
+      const float sum = Sum(p.num_streams, [&](int64_t j) { return h[j * p.dim + i]; });
       p.y[row * p.y_stride + i] = Round(sum * inverse, p.round);
     }
   }
 }
 
 void NgramGate(const NgramGateParams& p, int64_t begin, int64_t end) {
-  const float root = 1.0f / std::sqrt(static_cast<float>(p.dim));
+  const float root = InverseSqrt(static_cast<float>(p.dim));
   for (int64_t row = begin; row < end; ++row) {
     if (p.is_image[row] != 0) continue;
     const float* kv = p.kv + row * (p.num_streams + 1) * p.dim;
@@ -120,15 +115,14 @@ void NgramGate(const NgramGateParams& p, int64_t begin, int64_t end) {
     for (int j = 0; j < p.num_streams; ++j) {
       float* h = p.h + (row * p.num_streams + j) * p.dim;
       const float* key = kv + j * p.dim;
-      float lane[kLanes] = {};
-      for (int64_t i = 0; i < p.dim; ++i) {
+      const float product = Sum(p.dim, [&](int64_t i) {
         const float weight =
             Bf16ToFloat(p.q_weight[j * p.dim + i]) * Bf16ToFloat(p.k_weight[j * p.dim + i]);
-        lane[i % kLanes] = std::fma(h[i] * weight, key[i], lane[i % kLanes]);
-      }
+        return h[i] * weight * key[i];
+      });
       const float norm = InverseRms(h, p.dim, p.eps) * InverseRms(key, p.dim, p.eps);
-      const float d = LaneTree(lane) * norm * root;
-      const float gate = SigmoidF32(std::copysign(std::sqrt(std::max(std::fabs(d), 1e-6f)), d));
+      const float d = product * norm * root;
+      const float gate = PreciseSigmoid(std::copysign(std::sqrt(std::max(std::fabs(d), 1e-6f)), d));
       for (int64_t i = 0; i < p.dim; ++i) h[i] = Round(h[i] + gate * value[i], p.round);
     }
   }

@@ -19,7 +19,7 @@ void Route(const RouteParams& p, int64_t begin, int64_t end) {
     const float* logits = p.logits + row * p.num_experts;
     const float* bias = p.is_image[row] != 0 ? p.bias_image : p.bias;
     for (size_t e = 0; e < n; ++e) {
-      score[e] = std::sqrt(SoftplusF32(logits[e]));
+      score[e] = std::sqrt(PreciseSoftplus(logits[e]));
       biased[e] = score[e] + bias[e];
     }
     std::iota(order.begin(), order.end(), 0);
@@ -33,12 +33,11 @@ void Route(const RouteParams& p, int64_t begin, int64_t end) {
                       better);
     int32_t* experts = p.experts + row * p.top_k;
     float* weights = p.weights + row * p.top_k;
-    float sum = 0;
     for (int j = 0; j < p.top_k; ++j) {
       experts[j] = order[static_cast<size_t>(j)];
       weights[j] = score[static_cast<size_t>(experts[j])];
-      sum += weights[j];
     }
+    const float sum = Sum(p.top_k, [&](int64_t j) { return weights[j]; });
     for (int j = 0; j < p.top_k; ++j) {
       if (p.top_k > 1) weights[j] /= sum + 1e-20f;
       weights[j] *= p.scale;

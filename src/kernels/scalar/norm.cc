@@ -22,8 +22,8 @@ void RmsNorm(const RmsNormParams& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.x_stride;
     float* y = p.y + row * p.dim;
-    const float mean = LaneSumOfSquares(x, p.dim) * (1.0f / static_cast<float>(p.dim));
-    const float inverse = 1.0f / std::sqrt(mean + p.eps);
+    const float mean = SumOfSquares(x, p.dim) * (1.0f / static_cast<float>(p.dim));
+    const float inverse = InverseSqrt(mean + p.eps);
     for (int64_t i = 0; i < p.dim; ++i) {
       y[i] = Round(Bf16ToFloat(p.weight[i]) * (x[i] * inverse), p.round);
     }

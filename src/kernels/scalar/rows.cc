@@ -21,14 +21,10 @@ void PoolGroups(const PoolGroupsParams& p, int64_t begin, int64_t end) {
     for (int64_t i = 0; i < p.dim; ++i) {
       float max = ug[0][p.dim + i];
       for (int t = 1; t < p.ratio; ++t) max = std::max(max, ug[t][p.dim + i]);
-      float sum = 0;
-      for (int t = 0; t < p.ratio; ++t) {
-        weight[t] = ExpF32(ug[t][p.dim + i] - max);
-        sum += weight[t];
-      }
-      float acc = weight[0] / sum * ug[0][i];
-      for (int t = 1; t < p.ratio; ++t) acc = std::fma(weight[t] / sum, ug[t][i], acc);
-      p.y[entry * p.dim + i] = Round(acc, p.round);
+      for (int t = 0; t < p.ratio; ++t) weight[t] = PreciseExp(ug[t][p.dim + i] - max);
+      const float sum = Sum(p.ratio, [&](int64_t t) { return weight[t]; });
+      const float pooled = Sum(p.ratio, [&](int64_t t) { return ug[t][i] * (weight[t] / sum); });
+      p.y[entry * p.dim + i] = Round(pooled, p.round);
     }
   }
 }
