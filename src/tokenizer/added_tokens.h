@@ -1,34 +1,45 @@
-// Finds added tokens in text: at every place the longest one that begins there, from left to right.
+// Finds added tokens ("<｜User｜>", "</think>", ...) in raw text: atomically, leftmost first and
+// the longest of those that start at one place (prompt_format.md section 1).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 namespace deepinfer {
 
-// A byte trie.  Immutable once built.
-class AddedTokenTrie {
+// Immutable after the last Add; then thread-safe.
+class AddedTokenMatcher {
  public:
-  void Insert(std::string_view content, int32_t id);
-
   struct Match {
-    int32_t id;
-    size_t length;
+    size_t begin = 0;
+    size_t end = 0;
+    int32_t token = 0;
   };
-  // The longest token that `text` begins with.
-  std::optional<Match> LongestPrefix(std::string_view text) const;
-  // Whether any token begins with this byte; a quick test before LongestPrefix.
-  bool MayBegin(unsigned char byte) const { return begins_[byte]; }
+
+  AddedTokenMatcher();
+  // Precondition: spelling is not empty.  A repeated spelling takes its last token.
+  void Add(std::string_view spelling, int32_t token);
+
+  // The first match inside text that starts at or after `from`.
+  std::optional<Match> Find(std::string_view text, size_t from) const;
 
  private:
-  static uint64_t Edge(uint32_t node, unsigned char byte) { return uint64_t{node} << 8 | byte; }
+  // A tree over bytes; the children of a node are a list linked through next_sibling.
+  struct Node {
+    uint8_t byte = 0;
+    int32_t first_child = -1;
+    int32_t next_sibling = -1;
+    int32_t token = -1;  // of the spelling that ends here
+  };
 
-  std::unordered_map<uint64_t, uint32_t> edges_;  // (node, byte) -> node; 0 is the root
-  std::unordered_map<uint32_t, int32_t> ends_;    // node -> id
-  uint32_t num_nodes_ = 1;
-  bool begins_[256] = {};
+  int32_t ChildOf(int32_t node, uint8_t byte) const;
+  std::optional<Match> MatchAt(std::string_view text, size_t begin) const;
+
+  std::vector<Node> nodes_;             // nodes_[0] is the root
+  std::vector<int32_t> root_children_;  // [256] by byte, -1: none
 };
 
 }  // namespace deepinfer

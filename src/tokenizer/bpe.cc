@@ -1,106 +1,138 @@
 #include "tokenizer/bpe.h"
 
+#include <algorithm>
 #include <bit>
-#include <functional>
 #include <queue>
-#include <tuple>
 
 namespace deepinfer {
 namespace {
 
-uint64_t KeyOf(int32_t left, int32_t right) {
+// Up to this length a scan for the best pair beats a heap; words of ordinary text are shorter.
+constexpr size_t kShortWord = 48;
+constexpr uint32_t kNoRank = ~uint32_t{0};
+
+uint64_t PairOf(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
-// A symbol of the piece in a doubly linked list over indices; id -1: merged away.
-struct Symbol {
-  int32_t id;
+// A token of a long word, linked to its neighbours by index; merged-away ones have length 0.
+struct Piece {
+  int32_t token;
+  uint32_t length;
   int32_t previous;
   int32_t next;
 };
 
-// A merge that was possible when it was queued.
 struct Candidate {
-  int32_t rank;
-  int32_t at;    // index of the left symbol
-  int32_t left;  // ids at that time, to recognise a stale entry
-  int32_t right;
-  int32_t merged;
+  uint32_t rank;
+  int32_t at;       // index of the left piece
+  int32_t merged;   // the token it would become
+  uint32_t length;  // of both pieces together: tells whether they are still the ones meant
 
-  bool operator>(const Candidate& other) const {
-    return std::tie(rank, at) > std::tie(other.rank, other.at);
+  // std::priority_queue yields its largest element.
+  bool operator<(const Candidate& other) const {
+    return rank != other.rank ? rank > other.rank : at > other.at;
   }
 };
 
-using Queue = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>>;
-
-void Offer(const std::vector<Symbol>& symbols, const MergeTable& merges, int32_t at, Queue& queue) {
-  if (at < 0) return;
-  const Symbol& left = symbols[static_cast<size_t>(at)];
-  if (left.next < 0) return;
-  const int32_t right = symbols[static_cast<size_t>(left.next)].id;
-  const MergeTable::Merge merge = merges.Find(left.id, right);
-  if (merge.rank >= 0) queue.push({merge.rank, at, left.id, right, merge.id});
-}
-
 }  // namespace
 
-MergeTable::MergeTable(size_t count) : slots_(std::bit_ceil(2 * count + 2)) {}
+BpeMerger::BpeMerger(const ByteTokens& byte_tokens, size_t num_merges)
+    : byte_tokens_(byte_tokens), rules_(std::bit_ceil(2 * num_merges + 1)) {}
 
-size_t MergeTable::SlotOf(uint64_t key) const {
-  // Fibonacci hashing: the high bits of the product mix all of the key.
-  uint64_t hash = key * 0x9E3779B97F4A7C15ull;
-  hash ^= hash >> 32;
-  return hash & (slots_.size() - 1);
+size_t BpeMerger::SlotOf(uint64_t pair) const {
+  const size_t mask = rules_.size() - 1;
+  // Fibonacci hashing: the upper bits of the product depend on all bits of the pair.
+  size_t slot = (pair * 0x9E3779B97F4A7C15u >> 32) & mask;
+  while (rules_[slot].pair != kNoPair && rules_[slot].pair != pair) slot = (slot + 1) & mask;
+  return slot;
 }
 
-void MergeTable::Insert(int32_t left, int32_t right, Merge merge) {
-  const uint64_t key = KeyOf(left, right);
-  size_t at = SlotOf(key);
-  while (slots_[at].key != kEmpty) {
-    if (slots_[at].key == key) return;
-    at = (at + 1) & (slots_.size() - 1);
+void BpeMerger::Add(int32_t left, int32_t right, int32_t merged) {
+  const uint64_t pair = PairOf(left, right);
+  rules_[SlotOf(pair)] = {.pair = pair, .rank = num_added_, .merged = merged};
+  ++num_added_;
+}
+
+const BpeMerger::Rule* BpeMerger::FindRule(int32_t left, int32_t right) const {
+  const Rule& rule = rules_[SlotOf(PairOf(left, right))];
+  return rule.pair == kNoPair ? nullptr : &rule;
+}
+
+void BpeMerger::Encode(std::string_view word, std::vector<int32_t>& out) const {
+  if (word.size() <= kShortWord) {
+    EncodeShort(word, out);
+  } else {
+    EncodeLong(word, out);
   }
-  slots_[at] = {key, merge};
 }
 
-MergeTable::Merge MergeTable::Find(int32_t left, int32_t right) const {
-  const uint64_t key = KeyOf(left, right);
-  size_t at = SlotOf(key);
-  while (slots_[at].key != kEmpty) {
-    if (slots_[at].key == key) return slots_[at].merge;
-    at = (at + 1) & (slots_.size() - 1);
+void BpeMerger::EncodeShort(std::string_view word, std::vector<int32_t>& out) const {
+  std::array<int32_t, kShortWord> tokens;
+  std::array<uint32_t, kShortWord> ranks;    // of the pair (i, i + 1)
+  std::array<int32_t, kShortWord> merged{};  // what that pair becomes
+  size_t count = word.size();
+  for (size_t i = 0; i < count; ++i) tokens[i] = byte_tokens_[static_cast<uint8_t>(word[i])];
+  const auto look_up = [&](size_t i) {
+    const Rule* rule = i + 1 < count ? FindRule(tokens[i], tokens[i + 1]) : nullptr;
+    ranks[i] = rule != nullptr ? rule->rank : kNoRank;
+    if (rule != nullptr) merged[i] = rule->merged;
+  };
+  for (size_t i = 0; i < count; ++i) look_up(i);
+  while (count > 1) {
+    const auto best =
+        static_cast<size_t>(std::min_element(ranks.begin(), ranks.begin() + count) - ranks.begin());
+    if (ranks[best] == kNoRank) break;
+    tokens[best] = merged[best];
+    std::copy(tokens.begin() + best + 2, tokens.begin() + count, tokens.begin() + best + 1);
+    std::copy(ranks.begin() + best + 2, ranks.begin() + count, ranks.begin() + best + 1);
+    std::copy(merged.begin() + best + 2, merged.begin() + count, merged.begin() + best + 1);
+    --count;
+    look_up(best);
+    if (best > 0) look_up(best - 1);
   }
-  return {};
+  out.insert(out.end(), tokens.begin(), tokens.begin() + count);
 }
 
-void EncodePiece(std::string_view piece, const std::array<int32_t, 256>& byte_ids,
-                 const MergeTable& merges, std::vector<int32_t>& out) {
-  const auto count = static_cast<int32_t>(piece.size());
-  std::vector<Symbol> symbols;
-  symbols.reserve(piece.size());
+void BpeMerger::EncodeLong(std::string_view word, std::vector<int32_t>& out) const {
+  const auto count = static_cast<int32_t>(word.size());
+  std::vector<Piece> pieces(word.size());
   for (int32_t i = 0; i < count; ++i) {
-    symbols.push_back({byte_ids[static_cast<unsigned char>(piece[static_cast<size_t>(i)])], i - 1,
-                       i + 1 < count ? i + 1 : -1});
+    const auto at = static_cast<size_t>(i);
+    pieces[at] = {.token = byte_tokens_[static_cast<uint8_t>(word[at])],
+                  .length = 1,
+                  .previous = i - 1,
+                  .next = i + 1 < count ? i + 1 : -1};
   }
-  Queue queue;
-  for (int32_t i = 0; i + 1 < count; ++i) Offer(symbols, merges, i, queue);
+  std::vector<Candidate> storage;
+  storage.reserve(word.size());
+  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(storage));
+  const auto offer = [&](int32_t at) {
+    if (at < 0) return;
+    const Piece& left = pieces[static_cast<size_t>(at)];
+    if (left.next < 0) return;
+    const Piece& right = pieces[static_cast<size_t>(left.next)];
+    const Rule* rule = FindRule(left.token, right.token);
+    if (rule != nullptr) queue.push({rule->rank, at, rule->merged, left.length + right.length});
+  };
+  for (int32_t i = 0; i < count; ++i) offer(i);
   while (!queue.empty()) {
     const Candidate best = queue.top();
     queue.pop();
-    Symbol& left = symbols[static_cast<size_t>(best.at)];
-    if (left.id != best.left || left.next < 0) continue;
-    Symbol& right = symbols[static_cast<size_t>(left.next)];
-    if (right.id != best.right) continue;
-    left.id = best.merged;
-    right.id = -1;
+    Piece& left = pieces[static_cast<size_t>(best.at)];
+    if (left.length == 0 || left.next < 0) continue;
+    Piece& right = pieces[static_cast<size_t>(left.next)];
+    if (left.length + right.length != best.length) continue;
+    left.token = best.merged;
+    left.length = best.length;
     left.next = right.next;
-    if (left.next >= 0) symbols[static_cast<size_t>(left.next)].previous = best.at;
-    Offer(symbols, merges, left.previous, queue);
-    Offer(symbols, merges, best.at, queue);
+    right.length = 0;
+    if (left.next >= 0) pieces[static_cast<size_t>(left.next)].previous = best.at;
+    offer(left.previous);
+    offer(best.at);
   }
-  for (const Symbol& symbol : symbols) {
-    if (symbol.id >= 0) out.push_back(symbol.id);
+  for (int32_t at = 0; at >= 0; at = pieces[static_cast<size_t>(at)].next) {
+    out.push_back(pieces[static_cast<size_t>(at)].token);
   }
 }
 

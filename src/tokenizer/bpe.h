@@ -1,43 +1,47 @@
-// Byte-pair encoding of one piece: the pair with the lowest rank merges first, the leftmost of
-// equals.
+// Byte-pair encoding of one word: starting from single bytes, the adjacent pair with the lowest
+// merge rank (leftmost on a tie) is replaced by its merged token until no pair has a rule.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace deepinfer {
 
-// (left id, right id) -> rank and merged id, in one flat open-addressing table.  Immutable once
-// built.
-class MergeTable {
+// Immutable after the last Add; then thread-safe.
+class BpeMerger {
  public:
-  struct Merge {
-    int32_t rank = -1;  // -1: the pair does not merge
-    int32_t id = -1;
-  };
+  // The token of every single byte.
+  using ByteTokens = std::array<int32_t, 256>;
 
-  explicit MergeTable(size_t count);
-  // Keeps the first rank of a pair that is given twice.
-  void Insert(int32_t left, int32_t right, Merge merge);
-  Merge Find(int32_t left, int32_t right) const;
+  BpeMerger() = default;
+  BpeMerger(const ByteTokens& byte_tokens, size_t num_merges);
+
+  // Rules are added in rank order, at most num_merges; a repeated pair takes its last rank.
+  void Add(int32_t left, int32_t right, int32_t merged);
+
+  // Appends the tokens of a word.  O(n log n) in its length.
+  void Encode(std::string_view word, std::vector<int32_t>& out) const;
 
  private:
-  struct Slot {
-    uint64_t key = kEmpty;
-    Merge merge;
+  struct Rule {
+    uint64_t pair = kNoPair;
+    uint32_t rank = 0;
+    int32_t merged = 0;
   };
-  static constexpr uint64_t kEmpty = ~uint64_t{0};
-  size_t SlotOf(uint64_t key) const;
+  static constexpr uint64_t kNoPair = ~uint64_t{0};
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  const Rule* FindRule(int32_t left, int32_t right) const;
+  size_t SlotOf(uint64_t pair) const;
+  void EncodeShort(std::string_view word, std::vector<int32_t>& out) const;
+  void EncodeLong(std::string_view word, std::vector<int32_t>& out) const;
+
+  ByteTokens byte_tokens_{};
+  // Hash table, linear probing, at most half full; size a power of two.
+  std::vector<Rule> rules_ = std::vector<Rule>(1);
+  uint32_t num_added_ = 0;
 };
-
-// Merges the bytes of `piece`, spelled by byte_ids, and appends the resulting ids.
-// Time O(n log n), so that a long run of one character does no harm.
-void EncodePiece(std::string_view piece, const std::array<int32_t, 256>& byte_ids,
-                 const MergeTable& merges, std::vector<int32_t>& out);
 
 }  // namespace deepinfer

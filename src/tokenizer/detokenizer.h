@@ -1,27 +1,33 @@
-// Token ids to text, a piece at a time, never half a character.
+// Turns the tokens of one answer into text as they arrive.  The pieces are always whole UTF-8: a
+// sequence that a token leaves open is held back, and bytes that turn out invalid become U+FFFD, so
+// that the pieces together equal Tokenizer::Decode of all tokens.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
 
 namespace deepinfer {
 
-// The pieces together are the lossy decoding of all bytes together: what no continuation can make
-// valid becomes U+FFFD, an unfinished character waits.  Not thread-safe.
+// Thread-compatible.  The tokenizer must outlive it.
 class Detokenizer {
  public:
   explicit Detokenizer(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
-  // Text that is certain after this token.
+  // The text that this token completes; empty while a character is incomplete.  Ids outside the
+  // vocabulary stand for no text.
   std::string Add(int32_t token);
-  // What is left at the end: an unfinished character becomes U+FFFD.
+  // Ends the answer: U+FFFD when a character stayed incomplete, otherwise empty.  Add may follow
+  // and starts a new answer.
   std::string Flush();
+
+  bool holds_back() const { return decoder_.num_held() > 0; }
 
  private:
   const Tokenizer* tokenizer_;
-  std::string held_;  // a proper prefix of one character
+  LossyUtf8Decoder decoder_;
 };
 
 }  // namespace deepinfer

@@ -1,124 +1,163 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pre_tokenizer.h"
 
 #include <fmt/format.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <array>
+#include <memory>
 #include <utility>
-
-#include "base/check.h"
 
 namespace deepinfer {
 namespace {
 
-// Unicode White_Space, which \s means to the tokenizers that trained on these patterns.  PCRE2's
-// own \s also takes U+180E.
-constexpr std::string_view kSpace =
-    R"(\x{09}-\x{0d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+struct CodeDeleter {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+};
+struct MatchDataDeleter {
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+struct MatchContextDeleter {
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
 
-// Spells \s and \S out, inside and outside of character classes.
-std::string WithUnicodeSpace(std::string_view pattern) {
+// Steps a single search may take: a floor that ordinary patterns never reach, plus room for runs
+// that are legitimately backtracked over once.
+constexpr uint64_t kBaseMatchLimit = 10'000'000;
+constexpr uint64_t kMatchLimitPerByte = 16;
+
+// Oniguruma's \s is the property White_Space; PCRE2's own \s also takes U+180E.
+std::string TranslatePattern(std::string_view pattern) {
   std::string out;
-  bool in_class = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char escaped = pattern[++i];
-      if (escaped == 's') {
-        out += in_class ? std::string(kSpace) : fmt::format("[{}]", kSpace);
-      } else if (escaped == 'S' && !in_class) {
-        out += fmt::format("[^{}]", kSpace);
-      } else {
-        out += c;
-        out += escaped;
-      }
+    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
+      out.push_back(pattern[i]);
       continue;
     }
-    if (c == '[' && in_class) {
-      out += '\\';  // literal there; PCRE2 might read "[:" as a POSIX name
+    const char escaped = pattern[++i];
+    if (escaped == 's') {
+      out.append("\\p{White_Space}");
+    } else if (escaped == 'S') {
+      out.append("\\P{White_Space}");
+    } else {
+      out.append({'\\', escaped});
     }
-    in_class = c == '[' || (in_class && c != ']');
-    out += c;
   }
   return out;
 }
 
-struct FreeCode {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct FreeMatchData {
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-};
+std::string MessageOf(int error) {
+  std::array<PCRE2_UCHAR, 256> buffer{};
+  pcre2_get_error_message(error, buffer.data(), buffer.size());
+  return reinterpret_cast<const char*>(buffer.data());
+}
 
 }  // namespace
 
-struct PreTokenizer::Pattern {
-  std::unique_ptr<pcre2_code, FreeCode> code;
+class PreTokenizer::Pattern {
+ public:
+  static Result<Pattern> Compile(const std::string& source) {
+    const std::string translated = TranslatePattern(source);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    Pattern pattern;
+    pattern.source_ = source;
+    pattern.code_.reset(
+        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr));
+    if (pattern.code_ == nullptr) {
+      return CorruptData(
+          fmt::format("pattern '{}': found '{}' at byte {} of '{}', expected a regular expression",
+                      source, MessageOf(error), offset, translated));
+    }
+    // Without JIT (it can be compiled out of the library) matching is slower, not different.
+    pcre2_jit_compile(pattern.code_.get(), PCRE2_JIT_COMPLETE);
+    return pattern;
+  }
+
+  // Appends the pieces of one piece.
+  Status Split(std::string_view text, std::vector<std::string_view>& pieces, pcre2_match_data* data,
+               pcre2_match_context* context) const {
+    size_t done = 0;
+    for (size_t from = 0; from < text.size();) {
+      const int count = Match(text, from, data, context);
+      if (count == PCRE2_ERROR_NOMATCH) break;
+      if (count < 0) {
+        return InvalidArgument(
+            fmt::format("pattern '{}': found '{}' in a text of {} bytes, "
+                        "expected a search that ends",
+                        source_, MessageOf(count), text.size()));
+      }
+      const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(data);
+      const size_t begin = bounds[0];
+      const size_t end = bounds[1];
+      if (begin > done) pieces.push_back(text.substr(done, begin - done));
+      if (end > begin) pieces.push_back(text.substr(begin, end - begin));
+      done = end;
+      from = end > begin ? end : NextCharacter(text, end);
+    }
+    if (done < text.size()) pieces.push_back(text.substr(done));
+    return Status::Ok();
+  }
+
+ private:
+  int Match(std::string_view text, size_t from, pcre2_match_data* data,
+            pcre2_match_context* context) const {
+    const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+    const int count =
+        pcre2_match(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context);
+    if (count != PCRE2_ERROR_JIT_STACKLIMIT) return count;
+    return pcre2_match(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                       data, context);
+  }
+
+  static size_t NextCharacter(std::string_view text, size_t pos) {
+    ++pos;
+    while (pos < text.size() && (static_cast<uint8_t>(text[pos]) & 0xC0) == 0x80) ++pos;
+    return pos;
+  }
+
+  std::string source_;
+  std::unique_ptr<pcre2_code, CodeDeleter> code_;
 };
 
 PreTokenizer::PreTokenizer() = default;
-PreTokenizer::PreTokenizer(PreTokenizer&&) noexcept = default;
-PreTokenizer& PreTokenizer::operator=(PreTokenizer&&) noexcept = default;
+PreTokenizer::PreTokenizer(PreTokenizer&& other) noexcept = default;
+PreTokenizer& PreTokenizer::operator=(PreTokenizer&& other) noexcept = default;
 PreTokenizer::~PreTokenizer() = default;
 
-Result<PreTokenizer> PreTokenizer::Compile(const std::vector<std::string>& patterns) {
-  PreTokenizer result;
-  for (const std::string& pattern : patterns) {
-    const std::string spelled = WithUnicodeSpace(pattern);
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    pcre2_code* code =
-        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(),
-                      PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr);
-    if (code == nullptr) {
-      char message[256] = {};
-      pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-      return Unsupported(
-          fmt::format("pre-tokenizer pattern '{}': {} at {}", pattern, message, offset));
-    }
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT the same matches, slower
-    result.patterns_.push_back({std::unique_ptr<pcre2_code, FreeCode>(code)});
+Result<PreTokenizer> PreTokenizer::Create(const std::vector<std::string>& patterns) {
+  PreTokenizer splitter;
+  for (const std::string& source : patterns) {
+    ASSIGN_OR_RETURN(Pattern pattern, Pattern::Compile(source));
+    splitter.patterns_.push_back(std::move(pattern));
   }
-  return result;
+  return splitter;
 }
 
-void PreTokenizer::SplitBy(const Pattern& pattern, std::string_view piece,
-                           std::vector<std::string_view>& out) {
-  const std::unique_ptr<pcre2_match_data, FreeMatchData> match(pcre2_match_data_create(1, nullptr));
-  CHECK(match != nullptr);
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
-  size_t done = 0;  // everything before it is in `out`
-  size_t at = 0;
-  while (at < piece.size()) {
-    int found = pcre2_match(pattern.code.get(), subject, piece.size(), at, PCRE2_NO_UTF_CHECK,
-                            match.get(), nullptr);
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
-      found = pcre2_match(pattern.code.get(), subject, piece.size(), at,
-                          PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match.get(), nullptr);
-    }
-    if (found < 0) break;
-    const PCRE2_SIZE* range = pcre2_get_ovector_pointer(match.get());
-    if (range[1] == range[0]) {
-      ++at;  // an empty match splits nothing
-      continue;
-    }
-    if (range[0] > done) out.push_back(piece.substr(done, range[0] - done));
-    out.push_back(piece.substr(range[0], range[1] - range[0]));
-    done = at = range[1];
+Status PreTokenizer::Split(std::string_view text, std::vector<std::string_view>& pieces) const {
+  pieces.clear();
+  if (text.empty()) return Status::Ok();
+  const std::unique_ptr<pcre2_match_data, MatchDataDeleter> data(
+      pcre2_match_data_create(1, nullptr));
+  const std::unique_ptr<pcre2_match_context, MatchContextDeleter> context(
+      pcre2_match_context_create(nullptr));
+  if (data == nullptr || context == nullptr) {
+    return ResourceExhausted("found no memory for a regular expression match, expected some");
   }
-  if (done < piece.size()) out.push_back(piece.substr(done));
-}
-
-std::vector<std::string_view> PreTokenizer::Split(std::string_view text) const {
-  std::vector<std::string_view> pieces;
-  if (!text.empty()) pieces.push_back(text);
-  std::vector<std::string_view> next;
+  const uint64_t limit = kBaseMatchLimit + kMatchLimitPerByte * text.size();
+  pcre2_set_match_limit(context.get(),
+                        static_cast<uint32_t>(std::min<uint64_t>(limit, UINT32_MAX)));
+  pieces.push_back(text);
+  std::vector<std::string_view> whole;
   for (const Pattern& pattern : patterns_) {
-    next.clear();
-    for (const std::string_view piece : pieces) SplitBy(pattern, piece, next);
-    std::swap(pieces, next);
+    whole.swap(pieces);
+    pieces.clear();
+    for (const std::string_view piece : whole) {
+      RETURN_IF_ERROR(pattern.Split(piece, pieces, data.get(), context.get()));
+    }
   }
-  return pieces;
+  return Status::Ok();
 }
 
 }  // namespace deepinfer

@@ -1,8 +1,7 @@
-// Splits text into the pieces that BPE works on: regular expressions applied one after the other,
-// each to the pieces that the one before left ("Split", behaviour "Isolated").
+// Splits text into the words that byte-pair encoding never crosses (prompt_format.md section 1):
+// successive regular expressions, each applied inside the pieces the one before it left.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,24 +10,24 @@
 
 namespace deepinfer {
 
-// Immutable; thread-safe.
+// Move-only.  Immutable; thread-safe.
 class PreTokenizer {
  public:
-  // Patterns in the order of the file.  Unsupported when one does not compile.
-  static Result<PreTokenizer> Compile(const std::vector<std::string>& patterns);
-  PreTokenizer(PreTokenizer&&) noexcept;
-  PreTokenizer& operator=(PreTokenizer&&) noexcept;
+  PreTokenizer();
+  // Patterns in Oniguruma's notation, as tokenizer.json has them.  An error names the pattern and
+  // the place in it that could not be compiled.
+  static Result<PreTokenizer> Create(const std::vector<std::string>& patterns);
+  PreTokenizer(PreTokenizer&& other) noexcept;
+  PreTokenizer& operator=(PreTokenizer&& other) noexcept;
   ~PreTokenizer();
 
-  // Views into `text` (valid UTF-8), in order, none empty, together the whole text.
-  std::vector<std::string_view> Split(std::string_view text) const;
+  // Replaces `pieces` by consecutive views that cover `text`; every match of a pattern and every
+  // gap between matches is a piece of its own.  Precondition: text is valid UTF-8.
+  // Fails when a pattern needs too many steps, which only patterns with nested repetition do.
+  Status Split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
  private:
-  struct Pattern;
-  PreTokenizer();
-  static void SplitBy(const Pattern& pattern, std::string_view piece,
-                      std::vector<std::string_view>& out);
-
+  class Pattern;
   std::vector<Pattern> patterns_;
 };
 

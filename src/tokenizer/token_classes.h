@@ -1,5 +1,5 @@
-// Classes of tokens for the n-gram memory (model.md section 9.1): tokens that read alike once case,
-// accents and white space are levelled share a class.
+// Classes of tokens that look alike to the n-gram memory: same text up to case, accents,
+// compatibility forms and surrounding white space (model.md section 9.1).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace deepinfer {
 
-// Class of every token id, numbered by first appearance.  Internal when ICU's data is missing.
+// The class of every token id, numbered in order of first appearance.  Fails only when the Unicode
+// library does.
 Result<std::vector<int32_t>> TokenClasses(const Tokenizer& tokenizer);
 
 }  // namespace deepinfer

@@ -1,58 +1,105 @@
-// Byte-level BPE as a Hugging Face tokenizer.json describes it (prompt_format.md section 1).
+// Text <-> token ids by the byte-level BPE of a tokenizer.json (prompt_format.md section 1).
+//
+// Encoding: added tokens are cut out of the raw text first, whatever their `special` flag says; the
+// text between them is split into words by the file's regular expressions, and each word is merged
+// from its bytes.  Nothing is added around the text: a prompt spells its own beginning of sentence.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "io/file.h"
+#include "tokenizer/tokenizer_json.h"
 
 namespace deepinfer {
 
 struct EncodeOptions {
-  // Whether added tokens (<think>, <｜User｜>, ...) in the text become their ids, as the reference
-  // does. Off for untrusted text: it then stays ordinary text whatever it spells.
+  // false for text from outside that must not be able to spell control tokens.
   bool match_added_tokens = true;
 };
 
-// Immutable after Load; thread-safe.  Move-only.
+// A part of a prompt.  Added tokens are recognised only where a whole spelling lies in trusted
+// text.
+struct PromptSegment {
+  std::string text;
+  bool trusted = true;
+
+  friend bool operator==(const PromptSegment&, const PromptSegment&) = default;
+};
+
+// Ids found by spelling, because they differ between tokenizers of the family.
+struct SpecialTokens {
+  int32_t bos = 0;
+  int32_t eos = 0;
+  int32_t user = 0;
+  int32_t assistant = 0;
+  int32_t system = 0;
+  int32_t think_begin = 0;
+  int32_t think_end = 0;
+  int32_t dsml = 0;
+  // Not every tokenizer has these:
+  std::optional<int32_t> pad;
+  std::optional<int32_t> image;
+  std::optional<int32_t> latest_reminder;
+  std::optional<int32_t> action;
+  std::optional<int32_t> query;
+  std::optional<int32_t> authority;
+  std::optional<int32_t> domain;
+  std::optional<int32_t> title;
+  std::optional<int32_t> read_url;
+};
+
+// Move-only.  Immutable after loading; every const function may be called from several threads.
 class Tokenizer {
  public:
+  // Reads a tokenizer.json; errors name the file, the place in it, what was found and expected.
   static Result<Tokenizer> Load(const Path& path);
-  // The text of a tokenizer.json.
   static Result<Tokenizer> Parse(std::string_view json);
-  Tokenizer(Tokenizer&&) noexcept;
-  Tokenizer& operator=(Tokenizer&&) noexcept;
-  ~Tokenizer();
 
-  // InvalidArgument that names the byte offset when the text is not UTF-8.  No token is added that
-  // the text does not spell.
+  // InvalidArgument for text that is not UTF-8, with the offset of the first bad byte.
   Result<std::vector<int32_t>> Encode(std::string_view text,
                                       const EncodeOptions& options = {}) const;
+  // The ids of the joined text of all segments, so that words may cross a border between them.
+  Result<std::vector<int32_t>> EncodeSegments(std::span<const PromptSegment> segments) const;
 
-  // Bytes of the tokens one after the other; not necessarily UTF-8.  Ids outside the vocabulary
-  // spell nothing.
-  std::string Decode(const std::vector<int32_t>& tokens) const;
+  // The text of all tokens, added ones spelled out; bytes that are not UTF-8 become U+FFFD.
+  std::string Decode(std::span<const int32_t> tokens) const;
 
-  // One more than the largest id.
-  int64_t vocab_size() const;
-  // What a token stands for; empty for an id that no token has.
-  std::string_view BytesOf(int32_t token) const;
-  // The spelling in tokenizer.json: byte-level for ordinary tokens, verbatim for added ones.
+  // Ids are 0 .. vocab_size() - 1.
+  int32_t vocab_size() const { return parts_.vocabulary.size(); }
+  // The token as the file spells it, and the bytes it stands for.  Both are empty for ids outside
+  // the vocabulary (a model may have more logits than its tokenizer has tokens).  The views live as
+  // long as this object.
   std::string_view SpellingOf(int32_t token) const;
+  std::string_view BytesOf(int32_t token) const;
   bool IsAdded(int32_t token) const;
-  // The id of an added token by its content, e.g. "<｜User｜>"; ids differ between checkpoints.
-  std::optional<int32_t> FindAdded(std::string_view content) const;
+  std::optional<int32_t> FindAdded(std::string_view spelling) const;
+
+  const SpecialTokens& special() const { return special_; }
 
  private:
-  struct Impl;
-  explicit Tokenizer(std::unique_ptr<Impl> impl);
+  struct Range {
+    size_t begin;
+    size_t end;
+  };
 
-  std::unique_ptr<Impl> impl_;
+  explicit Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
+  Status FindSpecialTokens();
+  bool Contains(int32_t token) const { return token >= 0 && token < vocab_size(); }
+  // Added tokens are looked for inside `trusted`: ascending ranges that do not touch.
+  Result<std::vector<int32_t>> EncodeRanges(std::string_view text,
+                                            std::span<const Range> trusted) const;
+  Status EncodePlain(std::string_view text, std::vector<std::string_view>& words,
+                     std::vector<int32_t>& out) const;
+  std::optional<int32_t> WholeWord(std::string_view word) const;
+
+  TokenizerParts parts_;
+  SpecialTokens special_;
 };
 
 }  // namespace deepinfer

@@ -1,64 +1,129 @@
 #include "tokenizer/utf8.h"
 
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
 namespace deepinfer {
 namespace {
 
-// How many bytes a character with this first byte has, and the range of its second byte.
-struct Lead {
-  size_t length;  // 0: no character begins so
-  unsigned char second_low;
-  unsigned char second_high;
+// What the bytes at a position are: a whole valid sequence, a valid sequence cut off by the end of
+// the input, or `size` bytes that belong to no valid sequence.
+enum class SequenceKind { kValid, kIncomplete, kInvalid };
+struct Sequence {
+  SequenceKind kind;
+  size_t size;
 };
 
-Lead LeadOf(unsigned char first) {
-  if (first < 0x80) return {1, 0, 0};
-  if (first >= 0xC2 && first <= 0xDF) return {2, 0x80, 0xBF};
-  if (first == 0xE0) return {3, 0xA0, 0xBF};
-  if (first == 0xED) return {3, 0x80, 0x9F};
-  if (first >= 0xE1 && first <= 0xEF) return {3, 0x80, 0xBF};
-  if (first == 0xF0) return {4, 0x90, 0xBF};
-  if (first >= 0xF1 && first <= 0xF3) return {4, 0x80, 0xBF};
-  if (first == 0xF4) return {4, 0x80, 0x8F};
+// Length of the sequence a lead byte opens and the range of its second byte (Unicode Standard,
+// table 3-7); length 0 for bytes that open none.
+struct Lead {
+  size_t length;
+  uint8_t second_min;
+  uint8_t second_max;
+};
+
+Lead ClassifyLead(uint8_t byte) {
+  if (byte < 0x80) return {1, 0, 0};
+  if (byte < 0xC2) return {0, 0, 0};
+  if (byte < 0xE0) return {2, 0x80, 0xBF};
+  if (byte < 0xF0) {
+    return {3, static_cast<uint8_t>(byte == 0xE0 ? 0xA0 : 0x80),
+            static_cast<uint8_t>(byte == 0xED ? 0x9F : 0xBF)};
+  }
+  if (byte < 0xF5) {
+    return {4, static_cast<uint8_t>(byte == 0xF0 ? 0x90 : 0x80),
+            static_cast<uint8_t>(byte == 0xF4 ? 0x8F : 0xBF)};
+  }
   return {0, 0, 0};
+}
+
+Sequence SequenceAt(std::string_view text) {
+  const Lead lead = ClassifyLead(static_cast<uint8_t>(text[0]));
+  if (lead.length == 0) return {SequenceKind::kInvalid, 1};
+  for (size_t i = 1; i < lead.length; ++i) {
+    if (i == text.size()) return {SequenceKind::kIncomplete, i};
+    const auto byte = static_cast<uint8_t>(text[i]);
+    const uint8_t min = i == 1 ? lead.second_min : 0x80;
+    const uint8_t max = i == 1 ? lead.second_max : 0xBF;
+    if (byte < min || byte > max) return {SequenceKind::kInvalid, i};
+  }
+  return {SequenceKind::kValid, lead.length};
 }
 
 }  // namespace
 
-Utf8Step NextUtf8(std::string_view text) {
-  const Lead lead = LeadOf(static_cast<unsigned char>(text[0]));
-  if (lead.length == 0) return {.kind = Utf8Step::Kind::kInvalid, .length = 1};
-  for (size_t i = 1; i < lead.length; ++i) {
-    if (i == text.size()) return {.kind = Utf8Step::Kind::kIncomplete, .length = i};
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const unsigned char low = i == 1 ? lead.second_low : 0x80;
-    const unsigned char high = i == 1 ? lead.second_high : 0xBF;
-    if (byte < low || byte > high) return {.kind = Utf8Step::Kind::kInvalid, .length = i};
+std::optional<size_t> FirstInvalidUtf8(std::string_view text) {
+  if (simdjson::validate_utf8(text.data(), text.size())) return std::nullopt;
+  for (size_t pos = 0; pos < text.size();) {
+    const Sequence sequence = SequenceAt(text.substr(pos));
+    if (sequence.kind != SequenceKind::kValid) return pos;
+    pos += sequence.size;
   }
-  return {.kind = Utf8Step::Kind::kCharacter, .length = lead.length};
+  return std::nullopt;
 }
 
-size_t FirstInvalidUtf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const Utf8Step step = NextUtf8(text.substr(at));
-    if (step.kind != Utf8Step::Kind::kCharacter) return at;
-    at += step.length;
+char32_t ReadCodePoint(std::string_view text, size_t& pos) {
+  const auto first = static_cast<uint8_t>(text[pos]);
+  const size_t length = ClassifyLead(first).length;
+  DCHECK(length > 0 && pos + length <= text.size());
+  constexpr std::array<uint8_t, 5> kPayloadMask = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  char32_t code_point = first & kPayloadMask[length];
+  for (size_t i = 1; i < length; ++i) {
+    code_point = code_point << 6 | (static_cast<uint8_t>(text[pos + i]) & 0x3F);
   }
-  return std::string_view::npos;
+  pos += length;
+  return code_point;
 }
 
-std::string LossyUtf8(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const Utf8Step step = NextUtf8(text);
-    if (step.kind == Utf8Step::Kind::kCharacter) {
-      out.append(text.substr(0, step.length));
-    } else {
-      out.append(kReplacementCharacter);
+void AppendCodePoint(char32_t code_point, std::string& out) {
+  const auto continuation = [&](int shift) {
+    out.push_back(static_cast<char>(0x80 | (code_point >> shift & 0x3F)));
+  };
+  if (code_point < 0x80) {
+    out.push_back(static_cast<char>(code_point));
+  } else if (code_point < 0x800) {
+    out.push_back(static_cast<char>(0xC0 | code_point >> 6));
+    continuation(0);
+  } else if (code_point < 0x10000) {
+    out.push_back(static_cast<char>(0xE0 | code_point >> 12));
+    continuation(6);
+    continuation(0);
+  } else {
+    out.push_back(static_cast<char>(0xF0 | code_point >> 18));
+    continuation(12);
+    continuation(6);
+    continuation(0);
+  }
+}
+
+void LossyUtf8Decoder::Add(std::string_view bytes, std::string& out) {
+  std::string joined;
+  if (num_held_ > 0) {
+    joined.assign(held_, num_held_);
+    joined.append(bytes);
+    bytes = joined;
+    num_held_ = 0;
+  }
+  while (!bytes.empty()) {
+    const Sequence sequence = SequenceAt(bytes);
+    if (sequence.kind == SequenceKind::kIncomplete) {
+      num_held_ = bytes.size();
+      std::copy(bytes.begin(), bytes.end(), held_);
+      return;
     }
-    text.remove_prefix(step.length);
+    const bool valid = sequence.kind == SequenceKind::kValid;
+    out.append(valid ? bytes.substr(0, sequence.size) : kReplacementCharacter);
+    bytes.remove_prefix(sequence.size);
   }
-  return out;
+}
+
+void LossyUtf8Decoder::Finish(std::string& out) {
+  if (num_held_ > 0) out.append(kReplacementCharacter);
+  num_held_ = 0;
 }
 
 }  // namespace deepinfer
