@@ -1,7 +1,8 @@
 #include "apps/command.h"
+#include "apps/command_inspect.h"
 
 namespace deepinfer {
 
-void AddAllCommands(CommandRegistry& /*registry*/) {}
+void AddAllCommands(CommandRegistry& registry) { AddInspectCommand(registry); }
 
 }  // namespace deepinfer

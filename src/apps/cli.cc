@@ -67,38 +67,47 @@ std::string VersionText() {
                      NumericsId(Numerics::kRelease), sets);
 }
 
+// An option whose values have names.
+template <typename T>
+CLI::Option* AddChoice(CLI::App& app, const std::string& flag, T& target,
+                       const std::map<std::string, T>& choices, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  const auto choose = [&target, choices](const std::string& name) { target = choices.at(name); };
+  return app.add_option_function<std::string>(flag, choose, help)
+      ->check(CLI::IsMember(names).description(""));
+}
+
 void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
   app.add_option("--model", global.model, "checkpoint directory; default: the shipped nano model")
       ->envname("DEEPINFER_MODEL")
       ->type_name("DIR");
   app.add_option("--threads", global.threads, "compute threads; 0: all that this process may use")
       ->envname("DEEPINFER_THREADS")
-      ->check(CLI::Range(0, 4096))
+      ->check(CLI::Range(0, 4096).description(""))
       ->type_name("N");
   app.add_option("--memory", global.memory, "memory budget, such as 64G; 0: all there is")
       ->envname("DEEPINFER_MEMORY")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("SIZE");
   const std::map<std::string, Numerics> numerics = {{"release", Numerics::kRelease},
                                                     {"fp32", Numerics::kFp32}};
-  app.add_option("--numerics", global.numerics,
-                 "release: as the model is meant to run; fp32: no activation is rounded")
+  AddChoice(app, "--numerics", global.numerics, numerics,
+            "release: as the model is meant to run; fp32: no activation is rounded")
       ->envname("DEEPINFER_NUMERICS")
-      ->transform(CLI::CheckedTransformer(numerics))
       ->type_name("release|fp32");
   app.add_option("--max-model-len", global.max_model_len,
                  "longest prompt plus output in tokens; 0: what the model allows")
       ->envname("DEEPINFER_MAX_MODEL_LEN")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30).description(""))
       ->type_name("N");
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},
                                                   {"warning", LogLevel::kWarning},
                                                   {"error", LogLevel::kError},
                                                   {"off", LogLevel::kOff}};
-  app.add_option("--log-level", global.log_level, "least severe log line that is shown")
+  AddChoice(app, "--log-level", global.log_level, levels, "least severe log line that is shown")
       ->envname("DEEPINFER_LOG_LEVEL")
-      ->transform(CLI::CheckedTransformer(levels))
       ->type_name("debug|info|warning|error|off");
 }
 
@@ -130,7 +139,10 @@ std::string FirstLine(const std::string& text) { return text.substr(0, text.find
 
 int ParseFailed(const CommandRegistry& registry, const CLI::ParseError& error) {
   const std::string name = registry.ChosenName();
-  fmt::print(stderr, "{}: {} (try {} --help)\n", name, FirstLine(error.what()), name);
+  const bool nameless = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+                        registry.Chosen() == nullptr;
+  const std::string what = nameless ? "found no command, expected one" : FirstLine(error.what());
+  fmt::print(stderr, "{}: {} (try {} --help)\n", name, what, name);
   return ExitCodeOf(ErrorCode::kInvalidArgument);
 }
 

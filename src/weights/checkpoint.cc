@@ -15,6 +15,8 @@ namespace dom = simdjson::dom;
 
 constexpr std::string_view kPrefix = "model.";
 constexpr std::string_view kDraftPrefix = "mtp.";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr const char* kSingleFile = "model.safetensors";
 constexpr uint64_t kMaxIndexBytes = uint64_t{256} << 20;
 
 std::string_view WithoutPrefix(std::string_view name) {
@@ -74,17 +76,13 @@ Result<Checkpoint> Checkpoint::Open(const Path& dir) {
         fmt::format("{}: found no such directory, expected a checkpoint directory", dir.string()));
   }
   Checkpoint checkpoint(dir);
-  const Path index = dir / "model.safetensors.index.json";
-  const Path single = dir / "model.safetensors";
-  if (Exists(index)) {
-    RETURN_IF_ERROR(checkpoint.OpenShards(index));
-  } else if (Exists(single)) {
-    RETURN_IF_ERROR(checkpoint.AddFile(single));
+  if (Exists(dir / kIndexFile)) {
+    RETURN_IF_ERROR(checkpoint.OpenShards(dir / kIndexFile));
+  } else if (Exists(dir / kSingleFile)) {
+    RETURN_IF_ERROR(checkpoint.AddFile(dir / kSingleFile));
   } else {
-    return NotFound(
-        fmt::format("{}: found neither model.safetensors.index.json nor model.safetensors, "
-                    "expected one of them",
-                    dir.string()));
+    return NotFound(fmt::format("{}: found neither {} nor {}, expected one of them", dir.string(),
+                                kIndexFile, kSingleFile));
   }
   // Views point into the mappings, which do not move with the objects that own them; the file
   // pointers do, so they are set last.
@@ -101,6 +99,10 @@ Result<Checkpoint> Checkpoint::Open(const Path& dir) {
     }
   }
   return checkpoint;
+}
+
+bool Checkpoint::HasWeights(const Path& dir) {
+  return Exists(dir / kIndexFile) || Exists(dir / kSingleFile);
 }
 
 Status Checkpoint::AddFile(const Path& path) {

@@ -26,6 +26,8 @@ struct StoredTensor {
 class Checkpoint {
  public:
   static Result<Checkpoint> Open(const Path& dir);
+  // Whether a directory has files that Open would look at.
+  static bool HasWeights(const Path& dir);
 
   const Path& dir() const { return dir_; }
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }

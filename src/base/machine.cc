@@ -1,0 +1,87 @@
+#include "base/machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace deepinfer {
+namespace {
+
+// The first line that starts with `prefix`, without it; none when there is no such file or line.
+std::optional<std::string> LineOf(const std::string& path, const std::string& prefix) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             std::fclose);
+  if (file == nullptr) return std::nullopt;
+  std::array<char, 4096> buffer;
+  while (std::fgets(buffer.data(), buffer.size(), file.get()) != nullptr) {
+    std::string line(buffer.data());
+    if (!line.starts_with(prefix)) continue;
+    if (line.ends_with('\n')) line.pop_back();
+    return line.substr(prefix.size());
+  }
+  return std::nullopt;
+}
+
+// Directories of the process's control group and its ancestors: every one of them limits.
+// Version 2 has one tree; version 1 has one per controller, seen from inside a container as its
+// root.
+template <typename Visit>
+void ForEachGroup(const Visit& visit) {
+  std::string group = LineOf("/proc/self/cgroup", "0::").value_or("/");
+  for (;;) {
+    visit("/sys/fs/cgroup" + group);
+    const size_t slash = group.rfind('/');
+    if (slash == std::string::npos || group.size() <= 1) return;
+    group.resize(std::max<size_t>(slash, 1));
+  }
+}
+
+int AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// A quota of so much time per period, in whole CPUs, rounded up; none when unlimited.
+std::optional<int> QuotaCpus(const std::string& quota_text, const std::string& period_text) {
+  const long long quota = std::atoll(quota_text.c_str());
+  const long long period = std::atoll(period_text.c_str());
+  if (quota <= 0 || period <= 0) return std::nullopt;
+  return static_cast<int>(std::max(1LL, (quota + period - 1) / period));
+}
+
+}  // namespace
+
+MachineLimits ReadMachineLimits() {
+  MachineLimits limits;
+  limits.cpus = AllowedCpus();
+  const std::string total_kb = LineOf("/proc/meminfo", "MemTotal:").value_or("");
+  limits.memory_bytes = std::strtoull(total_kb.c_str(), nullptr, 10) << 10;
+  const auto limit_memory = [&](const std::optional<std::string>& text) {
+    const uint64_t bytes = text ? std::strtoull(text->c_str(), nullptr, 10) : 0;  // "max" gives 0
+    if (bytes > 0) limits.memory_bytes = std::min(limits.memory_bytes, bytes);
+  };
+  const auto limit_cpus = [&](const std::optional<int>& cpus) {
+    if (cpus) limits.cpus = std::min(limits.cpus, *cpus);
+  };
+  ForEachGroup([&](const std::string& dir) {
+    limit_memory(LineOf(dir + "/memory.max", ""));
+    const std::string quota = LineOf(dir + "/cpu.max", "").value_or("");  // "200000 100000"
+    const size_t space = quota.find(' ');
+    if (space != std::string::npos) limit_cpus(QuotaCpus(quota, quota.substr(space + 1)));
+  });
+  limit_memory(LineOf("/sys/fs/cgroup/memory/memory.limit_in_bytes", ""));
+  limit_cpus(QuotaCpus(LineOf("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "").value_or(""),
+                       LineOf("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "").value_or("")));
+  return limits;
+}
+
+}  // namespace deepinfer
