@@ -1,8 +1,14 @@
 #include "apps/command.h"
 #include "apps/command_inspect.h"
+#include "apps/command_logits.h"
+#include "apps/command_verify_golden.h"
 
 namespace deepinfer {
 
-void AddAllCommands(CommandRegistry& registry) { AddInspectCommand(registry); }
+void AddAllCommands(CommandRegistry& registry) {
+  AddLogitsCommand(registry);
+  AddInspectCommand(registry);
+  AddVerifyGoldenCommand(registry);
+}
 
 }  // namespace deepinfer

@@ -1,0 +1,33 @@
+#include "apps/load_model.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "apps/model_dir.h"
+
+namespace deepinfer {
+
+std::string ForcedIsa() {
+  const char* isa = std::getenv("DEEPINFER_ISA");
+  return isa == nullptr ? "" : isa;
+}
+
+Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options) {
+  ASSIGN_OR_RETURN(const Path dir, FindModelDir(options.model));
+  return ModelInstance::Load({.dir = dir,
+                              .numerics = options.numerics,
+                              .isa = ForcedIsa(),
+                              .max_model_len = options.max_model_len});
+}
+
+Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ModelInstance> model, LoadModel(options));
+  if (model->tokenizer() == nullptr) {
+    return NotFound(fmt::format("{}: found no tokenizer.json, expected one to read and write text",
+                                model->dir().string()));
+  }
+  return model;
+}
+
+}  // namespace deepinfer

@@ -1,0 +1,21 @@
+// Loads the model that the global options name.
+#pragma once
+
+#include <memory>
+
+#include "apps/command.h"
+#include "base/status.h"
+#include "engine/model_instance.h"
+
+namespace deepinfer {
+
+// --model, --numerics, --max-model-len and DEEPINFER_ISA.
+Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options);
+
+// The same, with a tokenizer: NotFound when the checkpoint has none.
+Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options);
+
+// DEEPINFER_ISA, or an empty string.
+std::string ForcedIsa();
+
+}  // namespace deepinfer
