@@ -2,13 +2,15 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
 namespace deepinfer {
 namespace {
 
-// pi/2 in three parts of 33, 33 and 53 bits: n * part is exact for |n| < 2^20.
+// pi/2 in three parts of 33, 33 and 53 bits.  x - n * part 1 is exact for every fp32 x and n up to
+// 2^22: a multiple of 2^-33 (or of the last bit of x) that is smaller than 2.
 constexpr double kHalfPi1 = 0x1.921fb544p+0;
 constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
 constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
@@ -19,24 +21,52 @@ constexpr double kLn2High = 0x1.62e42fefap-1;
 constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40;
 constexpr double kLog2E = 0x1.71547652b82fep+0;
 
-// Horner evaluation of 1 + c[0] z + c[0] c[1] z^2 + ..., c[i] = 1 / d[i] of a Taylor series.
-template <int kTerms>
-double TaylorProduct(double z, const double (&divisors)[kTerms]) {
-  double p = 1;
-  for (int i = kTerms - 1; i >= 0; --i) p = std::fma(z / divisors[i], p, 1.0);
+// Coefficients of a power series, highest power first.
+template <size_t kTerms>
+double Horner(double x, const double (&coefficients)[kTerms]) {
+  double p = coefficients[0];
+  for (size_t i = 1; i < kTerms; ++i) p = std::fma(p, x, coefficients[i]);
   return p;
 }
 
-// |r| <= pi/4: the term left out is below 2^-60.
-double SinKernel(double r) {
-  return r * TaylorProduct(
-                 -r * r, {2. * 3, 4. * 5, 6. * 7, 8. * 9, 10. * 11, 12. * 13, 14. * 15, 16. * 17});
+constexpr double InverseFactorial(int n) {
+  double product = 1;  // exact up to 18!
+  for (int i = 2; i <= n; ++i) product *= i;
+  return 1 / product;
 }
 
-double CosKernel(double r) {
-  return TaylorProduct(
-      -r * r, {1. * 2, 3. * 4, 5. * 6, 7. * 8, 9. * 10, 11. * 12, 13. * 14, 15. * 16, 17. * 18});
-}
+// e^r, |r| <= ln 2 / 2: the term left out is below 2^-57.
+constexpr double kExp[] = {InverseFactorial(13),
+                           InverseFactorial(12),
+                           InverseFactorial(11),
+                           InverseFactorial(10),
+                           InverseFactorial(9),
+                           InverseFactorial(8),
+                           InverseFactorial(7),
+                           InverseFactorial(6),
+                           InverseFactorial(5),
+                           InverseFactorial(4),
+                           InverseFactorial(3),
+                           0.5,
+                           1,
+                           1};
+// sin(r) / r and cos(r) as series in r^2, |r| <= pi/4: the terms left out are below 2^-60.
+constexpr double kSin[] = {InverseFactorial(17),  -InverseFactorial(15), InverseFactorial(13),
+                           -InverseFactorial(11), InverseFactorial(9),   -InverseFactorial(7),
+                           InverseFactorial(5),   -InverseFactorial(3),  1};
+constexpr double kCos[] = {-InverseFactorial(18),
+                           InverseFactorial(16),
+                           -InverseFactorial(14),
+                           InverseFactorial(12),
+                           -InverseFactorial(10),
+                           InverseFactorial(8),
+                           -InverseFactorial(6),
+                           InverseFactorial(4),
+                           -0.5,
+                           1};
+// atanh(s) = s + s^3 * (series in s^2): 1/21, 1/19, ..., 1/3.
+constexpr double kAtanh[] = {1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13,
+                             1. / 11, 1. / 9,  1. / 7,  1. / 5,  1. / 3};
 
 double TwoToThe(int64_t n) { return std::bit_cast<double>((n + 1023) << 52); }
 
@@ -45,8 +75,8 @@ double TwoToThe(int64_t n) { return std::bit_cast<double>((n + 1023) << 52); }
 SinCos SinCosF64(double x) {
   const double n = std::nearbyint(x * kTwoOverPi);
   const double r = std::fma(-n, kHalfPi3, std::fma(-n, kHalfPi2, std::fma(-n, kHalfPi1, x)));
-  const double s = SinKernel(r);
-  const double c = CosKernel(r);
+  const double s = r * Horner(r * r, kSin);
+  const double c = Horner(r * r, kCos);
   switch (static_cast<int64_t>(n) & 3) {
     case 0:
       return {.sin = s, .cos = c};
@@ -62,9 +92,10 @@ SinCos SinCosF64(double x) {
 double ExpF64(double x) {
   if (x < -745) return 0;
   if (x > 709.7) return std::numeric_limits<double>::infinity();
+  if (x != x) return x;
   const double n = std::nearbyint(x * kLog2E);
   const double r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, x));
-  const double p = TaylorProduct(r, {1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13.});
+  const double p = Horner(r, kExp);
   const auto whole = static_cast<int64_t>(n);
   return p * TwoToThe(whole >> 1) * TwoToThe(whole - (whole >> 1));
 }
@@ -80,9 +111,7 @@ double LogF64(double x) {
   }
   const double s = (m - 1) / (m + 1);
   const double z = s * s;  // <= 0.0295: z^10 / 21 is below 2^-55
-  double p = 0;
-  for (int i = 21; i >= 3; i -= 2) p = std::fma(p, z, 1.0 / i);
-  const double log_m = std::fma(2 * s * z, p, 2 * s);
+  const double log_m = std::fma(2 * s * z, Horner(z, kAtanh), 2 * s);
   return std::fma(static_cast<double>(e), kLn2High,
                   std::fma(static_cast<double>(e), kLn2Low, log_m));
 }
