@@ -1,6 +1,7 @@
 #include "apps/command.h"
 #include "apps/command_inspect.h"
 #include "apps/command_logits.h"
+#include "apps/command_verify_checkpoint.h"
 #include "apps/command_verify_golden.h"
 
 namespace deepinfer {
@@ -8,6 +9,7 @@ namespace deepinfer {
 void AddAllCommands(CommandRegistry& registry) {
   AddLogitsCommand(registry);
   AddInspectCommand(registry);
+  AddVerifyCheckpointCommand(registry);
   AddVerifyGoldenCommand(registry);
 }
 
