@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -101,22 +102,82 @@ Status CheckChecksum(std::string_view bytes) {
 
 // Access to the private parts for the two directions of the codec.
 struct SequenceStateCodec {
+  // Only what a later step can see is written, everything else as zeros: equal states have equal
+  // bytes whatever happened to them before.
   static void PutBody(const SequenceState& s, std::string& out) {
-    PutSection(out, "RING", BytesOf(s.rings_));
-    std::string groups;
-    for (const std::vector<float>& rows : s.groups_) groups.append(BytesOf(rows));
-    PutSection(out, "GRUP", groups);
-    PutSection(out, "HIST", BytesOf(s.history_));
-    const int64_t num_blocks = (s.len_ + kBlockTokens - 1) / kBlockTokens;
-    out.append("BLKS");
-    Put<uint64_t>(out, static_cast<uint64_t>(num_blocks * s.layout_->block_bytes()));
-    for (int64_t i = 0; i < num_blocks; ++i) {
-      out.append(reinterpret_cast<const char*>(s.blocks_[static_cast<size_t>(i)].data()),
-                 static_cast<size_t>(s.layout_->block_bytes()));
-    }
+    PutRings(s, out);
+    PutGroups(s, out);
+    PutHistory(s, out);
+    PutBlocks(s, out);
     PutSection(out, "SMPL", s.sampler_bytes);
     PutSection(out, "PENL", s.penalty_bytes);
     PutSection(out, "GRMR", s.grammar_bytes);
+  }
+
+  static void PutRings(const SequenceState& s, std::string& out) {
+    const KvLayout& layout = *s.layout_;
+    std::string rings(s.rings_.size(), '\0');
+    const auto row_bytes = static_cast<size_t>(layout.window_row_bytes());
+    for (int ring = 0; ring < layout.num_rings(); ++ring) {
+      for (int64_t pos = std::max<int64_t>(0, s.len_ - layout.shape().window_size); pos < s.len_;
+           ++pos) {
+        const auto at = static_cast<size_t>(ring * layout.ring_bytes()) +
+                        static_cast<size_t>(pos % layout.ring_rows()) * row_bytes;
+        std::memcpy(rings.data() + at, s.rings_.data() + at, row_bytes);
+      }
+    }
+    PutSection(out, "RING", rings);
+  }
+
+  static void PutGroups(const SequenceState& s, std::string& out) {
+    std::string groups;
+    const auto row_bytes = static_cast<size_t>(s.layout_->shape().head_dim) * 2 * sizeof(float);
+    for (size_t i = 0; i < s.groups_.size(); ++i) {
+      const int ratio = s.layout_->sections()[i].ratio;
+      std::string rows(s.groups_[i].size() * sizeof(float), '\0');
+      for (int64_t pos = s.len_ / ratio * ratio; ratio > 1 && pos < s.len_; ++pos) {
+        const auto at = static_cast<size_t>(pos % s.layout_->group_rows(ratio)) * row_bytes;
+        std::memcpy(rows.data() + at, s.GroupRow(static_cast<int>(i), pos), row_bytes);
+      }
+      groups += rows;
+    }
+    PutSection(out, "GRUP", groups);
+  }
+
+  static void PutHistory(const SequenceState& s, std::string& out) {
+    std::vector<int32_t> history(s.history_.size());
+    for (int64_t pos = std::max<int64_t>(0, s.len_ - s.layout_->shape().ngram_look_back);
+         !history.empty() && pos < s.len_; ++pos) {
+      const auto slot = static_cast<size_t>(pos % s.layout_->history_rows());
+      history[slot] = s.history_[slot];
+    }
+    PutSection(out, "HIST", BytesOf(history));
+  }
+
+  static void PutBlocks(const SequenceState& s, std::string& out) {
+    const int64_t num_blocks = (s.len_ + kBlockTokens - 1) / kBlockTokens;
+    const auto block_bytes = static_cast<size_t>(s.layout_->block_bytes());
+    out.append("BLKS");
+    Put<uint64_t>(out, static_cast<uint64_t>(num_blocks) * block_bytes);
+    for (int64_t i = 0; i < num_blocks; ++i) {
+      out.append(reinterpret_cast<const char*>(s.blocks_[static_cast<size_t>(i)].data()),
+                 block_bytes);
+    }
+    if (num_blocks > 0) ClearUncommitted(s, out.data() + out.size() - block_bytes);
+  }
+
+  // Zeros the entries of the last block that no committed token has.
+  static void ClearUncommitted(const SequenceState& s, char* block) {
+    const int64_t tokens = s.len_ - (s.len_ - 1) / kBlockTokens * kBlockTokens;
+    for (const KvSection& section : s.layout_->sections()) {
+      const int64_t kept = tokens / section.ratio;
+      const auto clear = [&](int64_t offset, int64_t row_bytes) {
+        std::memset(block + offset + kept * row_bytes, 0,
+                    static_cast<size_t>((section.entries - kept) * row_bytes));
+      };
+      clear(section.rows_offset, s.layout_->kv_row_bytes());
+      clear(section.keys_offset, s.layout_->key_row_bytes());
+    }
   }
 
   static Status FillGroups(Reader& in, SequenceState& s) {

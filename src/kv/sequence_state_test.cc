@@ -123,15 +123,15 @@ TEST_F(SequenceStateTest, AbandonedStepLeavesTheStateAsItWas) {
   Append(state, 130);
   const std::string before = state.Serialize(identity_);
   ASSERT_TRUE(state.Reserve(200).ok());
-  WriteEntries(state, 130, 99);
+  WriteEntries(state, 130, 99);  // past the committed length
   WriteEntries(state, 131, 99);
   EXPECT_EQ(state.len(), 130);
   Append(state, 2);
   SequenceState other(layout_, pool_);
   Append(other, 130);
-  EXPECT_EQ(other.Serialize(identity_), before);
+  EXPECT_TRUE(other.Serialize(identity_) == before);
   Append(other, 2);
-  EXPECT_EQ(other.Serialize(identity_), state.Serialize(identity_));
+  EXPECT_TRUE(other.Serialize(identity_) == state.Serialize(identity_));
 }
 
 TEST_F(SequenceStateTest, RollbackThenAppendEqualsNeverHavingAppended) {
@@ -154,7 +154,7 @@ TEST_F(SequenceStateTest, ForkSharesBlocksUntilOneOfThemWrites) {
   const int64_t in_use = pool_.num_in_use();
   SequenceState fork = state.Fork();
   EXPECT_EQ(pool_.num_in_use(), in_use);
-  EXPECT_EQ(fork.Serialize(identity_), state.Serialize(identity_));
+  EXPECT_TRUE(fork.Serialize(identity_) == state.Serialize(identity_));
   Append(fork, 1);
   EXPECT_EQ(pool_.num_in_use(), in_use + 1);
   WriteEntries(fork, 200, 7);
@@ -183,7 +183,7 @@ TEST_F(SequenceStateTest, SerializedStateRestoresEqual) {
   const std::string bytes = state.Serialize(identity_);
   Result<SequenceState> restored = SequenceState::Deserialize(bytes, identity_, layout_, pool_);
   ASSERT_TRUE(restored.ok()) << restored.status().message();
-  EXPECT_EQ(restored->Serialize(identity_), bytes);
+  EXPECT_TRUE(restored->Serialize(identity_) == bytes);
   EXPECT_EQ(restored->len(), 300);
   EXPECT_EQ(EntryMark(*restored, 1, 299), 299 % 251);
 }

@@ -1,0 +1,78 @@
+// Test support: the shipped model held against its golden.json, the published model's own answers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "engine/generator.h"
+#include "engine/model_instance.h"
+#include "sampling/sampler.h"
+
+namespace deepinfer {
+
+// Below this gap between the two best logits another rounding may choose the other token.
+inline constexpr double kClearMargin = 1.0;
+inline constexpr double kNanoLogitTolerance = 0.5;
+
+class NanoGoldenTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Path dir = Path(DEEPINFER_SOURCE_DIR) / "models/nano";
+    Result<std::unique_ptr<ModelInstance>> model = ModelInstance::Load({.dir = dir});
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    model_ = *std::move(model);
+    golden_ = nlohmann::json::parse(*ReadFile(dir / "golden.json"));
+  }
+
+  // Checks the text cases whose prompts have min_len to max_len - 1 tokens.  Returns the number of
+  // greedy tokens that were clear enough to compare.
+  int64_t CheckCases(size_t min_len, size_t max_len) {
+    int64_t compared = 0;
+    for (const nlohmann::json& item : golden_.at("cases")) {
+      const bool image = item.at("name").get<std::string>().starts_with("image");
+      const size_t prompt_len = item.at("prompt_ids").size();
+      if (!image && prompt_len >= min_len && prompt_len < max_len) compared += CheckCase(item);
+    }
+    return compared;
+  }
+
+ private:
+  void Forward(SequenceState& state, std::span<const BatchRow> rows) {
+    const SequenceSlice slice{.state = &state, .num_rows = static_cast<int64_t>(rows.size())};
+    const auto last = static_cast<int32_t>(rows.size()) - 1;
+    logits_.resize(static_cast<size_t>(model_->config().vocab_size));
+    ASSERT_TRUE(model_->transformer()
+                    .Forward(model_->context(),
+                             {.rows = rows, .slices = {&slice, 1}, .logit_rows = {&last, 1}},
+                             {.logits = logits_.data()})
+                    .ok());
+  }
+
+  int64_t CheckCase(const nlohmann::json& item) {
+    const nlohmann::json& golden = item.at("canonical");
+    const auto greedy = golden.at("greedy").get<std::vector<int32_t>>();
+    const auto margin = golden.at("margin").get<std::vector<double>>();
+    SequenceState state = model_->NewSequence();
+    Forward(state, TextRows(item.at("prompt_ids").get<std::vector<int32_t>>()));
+    for (const nlohmann::json& top : golden.at("first_top5")) {
+      EXPECT_NEAR(logits_[top[0].get<size_t>()], top[1].get<double>(), kNanoLogitTolerance)
+          << item.at("name");
+    }
+    int64_t compared = 0;
+    for (size_t i = 0; i < greedy.size() && margin[i] >= kClearMargin; ++i, ++compared) {
+      EXPECT_EQ(ArgMax(logits_), greedy[i]) << item.at("name") << " token " << i;
+      const BatchRow row{.token = greedy[i], .pos = state.len()};
+      Forward(state, {&row, 1});
+    }
+    return compared;
+  }
+
+  std::unique_ptr<ModelInstance> model_;
+  nlohmann::json golden_;
+  std::vector<float> logits_;
+};
+
+}  // namespace deepinfer
