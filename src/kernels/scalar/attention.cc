@@ -16,9 +16,18 @@ constexpr int kBlock = 64;
 
 // Keys (= values) of one block of the list; empty slots are zeros.
 struct KeyBlock {
-  std::vector<float> keys;  // [64, dim]
+  std::vector<float> keys;      // [64, dim]
+  std::vector<float> operands;  // [64, dim] the same in lane order; release numerics only
   bool valid[kBlock];
+  ExponentRange range[kBlock];
+  ExponentRange block_range;  // of all slots
 };
+
+// A row of values as operand of DotOperands.
+OperandRow ToOperands(const float* values, int64_t dim, float* out) {
+  for (int64_t at = 0; at < dim; ++at) out[LaneSlot(at)] = values[at];
+  return {.values = out, .range = RangeOf(values, dim)};
+}
 
 // Slot `slot` of the list: W window slots, then the selected entries.
 bool LoadSlot(const AttentionParams& p, const AttentionRow& row, int64_t slot, float* key) {
@@ -36,10 +45,14 @@ bool LoadSlot(const AttentionParams& p, const AttentionRow& row, int64_t slot, f
 }
 
 void LoadBlock(const AttentionParams& p, const AttentionRow& row, int64_t first, KeyBlock& block) {
+  block.block_range = {};
   for (int slot = 0; slot < kBlock; ++slot) {
     float* key = block.keys.data() + slot * p.dim;
     block.valid[slot] = LoadSlot(p, row, first + slot, key);
     if (!block.valid[slot]) std::fill_n(key, p.dim, 0.0f);
+    if (!p.round) continue;
+    block.range[slot] = ToOperands(key, p.dim, block.operands.data() + slot * p.dim).range;
+    block.block_range.Join(block.range[slot]);
   }
 }
 
@@ -62,22 +75,37 @@ void AddValues(const float (&weights)[kBlock], const KeyBlock& block, int64_t di
     }
     return;
   }
+  const bool exact = ProductsAreExact(RangeOf(weights, kBlock), block.block_range);
   for (int j = 0; j < kBlock; j += 2) {
-    for (int64_t c = 0; c < dim; ++c) {
-      const float odd = FmaBf16(weights[j + 1], v[(j + 1) * dim + c], acc[c]);
-      acc[c] = FmaBf16(weights[j], v[j * dim + c], odd);
+    const float* even = v + j * dim;
+    const float* odd = even + dim;
+    const float w0 = weights[j];
+    const float w1 = weights[j + 1];
+    if (exact) {
+      for (int64_t c = 0; c < dim; ++c) acc[c] = w0 * even[c] + (w1 * odd[c] + acc[c]);
+    } else {
+      for (int64_t c = 0; c < dim; ++c) acc[c] = FmaBf16(w0, even[c], FmaBf16(w1, odd[c], acc[c]));
     }
   }
 }
 
-void AddBlock(const AttentionParams& p, const float* q, const KeyBlock& block, HeadState& head,
+// One head's query: as given, and as operand (release).
+struct Query {
+  const float* values;  // [dim]
+  OperandRow operands;
+};
+
+void AddBlock(const AttentionParams& p, const Query& q, const KeyBlock& block, HeadState& head,
               float* acc) {
   float score[kBlock];
   float max = head.top;
   for (int slot = 0; slot < kBlock; ++slot) {
     if (!block.valid[slot]) continue;
-    const float* key = block.keys.data() + slot * p.dim;
-    score[slot] = (p.round ? DotOperands(q, key, p.dim) : DotF32(q, key, p.dim)) * p.scale;
+    const int64_t at = slot * p.dim;
+    const float dot =
+        p.round ? DotOperands(q.operands, {block.operands.data() + at, block.range[slot]}, p.dim)
+                : DotF32(q.values, block.keys.data() + at, p.dim);
+    score[slot] = dot * p.scale;
     max = std::max(max, score[slot]);
   }
   const float carry = ExpF32(head.top - max);
@@ -95,19 +123,28 @@ void AddBlock(const AttentionParams& p, const float* q, const KeyBlock& block, H
 }  // namespace
 
 void Attention(const AttentionParams& p, int64_t begin, int64_t end) {
-  KeyBlock block{.keys = std::vector<float>(static_cast<size_t>(kBlock * p.dim)), .valid = {}};
+  const auto block_size = static_cast<size_t>(kBlock * p.dim);
+  KeyBlock block{.keys = std::vector<float>(block_size),
+                 .operands = std::vector<float>(block_size)};
   std::vector<HeadState> heads(static_cast<size_t>(p.heads));
+  std::vector<Query> queries(static_cast<size_t>(p.heads));
+  std::vector<float> operands(static_cast<size_t>(p.heads * p.dim));
   for (int64_t i = begin; i < end; ++i) {
     const AttentionRow& row = p.rows[i];
     float* o = p.o + i * p.heads * p.dim;
     std::fill_n(o, p.heads * p.dim, 0.0f);
     std::fill(heads.begin(), heads.end(), HeadState{});
+    for (int64_t h = 0; h < p.heads; ++h) {
+      const float* q = p.q + (i * p.heads + h) * p.dim;
+      queries[static_cast<size_t>(h)] = {
+          .values = q, .operands = ToOperands(q, p.dim, operands.data() + h * p.dim)};
+    }
     const int64_t slots = p.window_size + row.num_selected;
     for (int64_t first = 0; first < slots; first += kBlock) {
       LoadBlock(p, row, first, block);
       for (int64_t h = 0; h < p.heads; ++h) {
-        AddBlock(p, p.q + (i * p.heads + h) * p.dim, block, heads[static_cast<size_t>(h)],
-                 o + h * p.dim);
+        const auto head = static_cast<size_t>(h);
+        AddBlock(p, queries[head], block, heads[head], o + h * p.dim);
       }
     }
     for (int64_t h = 0; h < p.heads; ++h) {
