@@ -67,17 +67,6 @@ std::string VersionText() {
                      NumericsId(Numerics::kRelease), sets);
 }
 
-// An option whose values have names.
-template <typename T>
-CLI::Option* AddChoice(CLI::App& app, const std::string& flag, T& target,
-                       const std::map<std::string, T>& choices, const std::string& help) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : choices) names.push_back(name);
-  const auto choose = [&target, choices](const std::string& name) { target = choices.at(name); };
-  return app.add_option_function<std::string>(flag, choose, help)
-      ->check(CLI::IsMember(names).description(""));
-}
-
 void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
   app.add_option("--model", global.model, "checkpoint directory; default: the shipped nano model")
       ->envname("DEEPINFER_MODEL")
@@ -92,8 +81,8 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->type_name("SIZE");
   const std::map<std::string, Numerics> numerics = {{"release", Numerics::kRelease},
                                                     {"fp32", Numerics::kFp32}};
-  AddChoice(app, "--numerics", global.numerics, numerics,
-            "release: as the model is meant to run; fp32: no activation is rounded")
+  AddChoice<Numerics>(app, "--numerics", global.numerics, numerics,
+                      "release: as the model is meant to run; fp32: no activation is rounded")
       ->envname("DEEPINFER_NUMERICS")
       ->type_name("release|fp32");
   app.add_option("--max-model-len", global.max_model_len,
@@ -106,7 +95,8 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
                                                   {"warning", LogLevel::kWarning},
                                                   {"error", LogLevel::kError},
                                                   {"off", LogLevel::kOff}};
-  AddChoice(app, "--log-level", global.log_level, levels, "least severe log line that is shown")
+  AddChoice<LogLevel>(app, "--log-level", global.log_level, levels,
+                      "least severe log line that is shown")
       ->envname("DEEPINFER_LOG_LEVEL")
       ->type_name("debug|info|warning|error|off");
 }

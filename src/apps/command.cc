@@ -24,6 +24,14 @@ const CLI::App& Innermost(const CLI::App& root) {
 
 }  // namespace
 
+CLI::Option* AddNamedChoice(CLI::App& app, const std::string& flag,
+                            const std::vector<std::string>& names,
+                            std::function<void(const std::string&)> choose,
+                            const std::string& help) {
+  return app.add_option_function<std::string>(flag, std::move(choose), help)
+      ->check(CLI::IsMember(names).description(""));
+}
+
 CLI::App& CommandRegistry::GroupNamed(const std::string& name) {
   CLI::App*& group = groups_[name];
   if (group != nullptr) return *group;

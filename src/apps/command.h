@@ -41,7 +41,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace deepinfer {
 
@@ -90,6 +91,22 @@ class CommandRegistry {
   std::map<std::string, CLI::App*> groups_;
   std::map<const CLI::App*, CommandBody> bodies_;
 };
+
+// An option whose values have names; `choose` gets one of them.
+CLI::Option* AddNamedChoice(CLI::App& app, const std::string& flag,
+                            const std::vector<std::string>& names,
+                            std::function<void(const std::string&)> choose,
+                            const std::string& help);
+// The same for a target that takes the value behind the name.
+template <typename T>
+CLI::Option* AddChoice(CLI::App& app, const std::string& flag, T& target,
+                       const std::map<std::string, T>& choices, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  return AddNamedChoice(
+      app, flag, names, [&target, choices](const std::string& name) { target = choices.at(name); },
+      help);
+}
 
 // all_commands.cc: every command of this program.
 void AddAllCommands(CommandRegistry& registry);

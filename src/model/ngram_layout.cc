@@ -42,6 +42,16 @@ std::vector<int64_t> TakePrimes(int64_t start, int count, std::set<int64_t>& use
   return primes;
 }
 
+// [table][order * head]
+std::vector<std::vector<int64_t>> DerivePrimes(const ModelConfig& config) {
+  std::set<int64_t> used;
+  std::vector<std::vector<int64_t>> tables;
+  for (size_t i = 0; i < config.ngram_layers.size(); ++i) {
+    tables.push_back(TakePrimes(config.ngram_vocab_size, config.ngram_row_count(), used));
+  }
+  return tables;
+}
+
 std::vector<int64_t> DeriveMultipliers(const ModelConfig& config, int layer) {
   // Small enough that the product with a class stays below 2^63.
   const int64_t bound =
@@ -142,20 +152,23 @@ Status CheckConfig(const ModelConfig& config) {
 
 }  // namespace
 
+std::vector<int64_t> NgramLayout::DerivedTableRows(const ModelConfig& config) {
+  std::vector<int64_t> rows;
+  for (const std::vector<int64_t>& primes : DerivePrimes(config)) {
+    rows.push_back(std::accumulate(primes.begin(), primes.end(), int64_t{0}));
+  }
+  return rows;
+}
+
 Result<NgramLayout> NgramLayout::Derive(const ModelConfig& config, std::vector<int32_t> token_map) {
   RETURN_IF_ERROR(CheckConfig(config));
   NgramLayout layout;
   layout.token_map_ = std::move(token_map);
-  std::set<int64_t> used;
-  for (const int layer : config.ngram_layers) {
-    Table table;
-    table.multipliers = DeriveMultipliers(config, layer);
-    for (int order = 2; order <= config.ngram_max_order; ++order) {
-      const std::vector<int64_t> primes =
-          TakePrimes(config.ngram_vocab_size, config.ngram_num_heads, used);
-      table.primes.insert(table.primes.end(), primes.begin(), primes.end());
-    }
-    layout.tables_.push_back(std::move(table));
+  const std::vector<std::vector<int64_t>> primes = DerivePrimes(config);
+  for (size_t i = 0; i < primes.size(); ++i) {
+    layout.tables_.push_back({.multipliers = DeriveMultipliers(config, config.ngram_layers[i]),
+                              .primes = primes[i],
+                              .offsets = {}});
   }
   RETURN_IF_ERROR(layout.Check(config));
   return layout;

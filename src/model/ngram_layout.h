@@ -23,6 +23,8 @@ class NgramLayout {
   // token_map: class of every token id.  Primes and multipliers are derived; InvalidArgument or
   // CorruptData when the result does not fit the tables of the configuration.
   static Result<NgramLayout> Derive(const ModelConfig& config, std::vector<int32_t> token_map);
+  // Rows of every table that Derive would accept; ngram_table_rows is not read.
+  static std::vector<int64_t> DerivedTableRows(const ModelConfig& config);
   // The text of an engram.json: {"token_map": [vocab_size], "primes": [layer][order][head],
   // "multipliers": [layer][max order], "offsets": [layer][order * head], optional}; integers may be
   // spelled as strings, other keys are ignored.  Errors name the key, what was found and expected.
