@@ -102,7 +102,8 @@ class Run {
     for (int64_t i = 0; i < budget; ++i) {
       const int32_t token = ChooseToken();
       if (!request_.ignore_eos && token == model_.config().eos_token) return EndText();
-      if (Show(detokenizer_.Add(token))) return Status::Ok();
+      RETURN_IF_ERROR(Show(detokenizer_.Add(token)));
+      if (stopped_) return Status::Ok();
       if (i + 1 == budget) break;
       const BatchRow row{.token = token, .pos = state_.len()};
       RETURN_IF_ERROR(Forward({&row, 1}, true));
@@ -123,23 +124,25 @@ class Run {
     return token;
   }
 
-  // Returns whether a stop string ended the text.
-  bool Show(std::string_view text) {
+  Status Show(std::string_view text) {
     const StopStrings::Piece piece = stops_.Add(text);
-    Emit(piece.text);
-    result_.stop_string = piece.stop;
-    return piece.stopped;
+    stopped_ = piece.stopped;
+    if (stopped_) {
+      result_.stop_string = piece.stop;
+      result_.finish_reason = FinishReason::kStop;
+    }
+    return Emit(piece.text);
   }
 
   Status EndText() {
-    if (!Show(detokenizer_.Flush())) Emit(stops_.Flush());
-    return Status::Ok();
+    RETURN_IF_ERROR(Show(detokenizer_.Flush()));
+    return stopped_ ? Status::Ok() : Emit(stops_.Flush());
   }
 
-  void Emit(std::string_view text) {
-    if (text.empty()) return;
+  Status Emit(std::string_view text) {
+    if (text.empty()) return Status::Ok();
     result_.text.append(text);
-    if (on_text_) on_text_(text);
+    return on_text_ ? on_text_(text) : Status::Ok();
   }
 
   ModelInstance& model_;
@@ -151,6 +154,7 @@ class Run {
   TokenCounts counts_;
   Detokenizer detokenizer_;
   StopStrings stops_;
+  bool stopped_ = false;  // a stop string was found
   GenerationResult result_;
 };
 

@@ -35,8 +35,8 @@ struct GenerationResult {
   double decode_seconds = 0;
 };
 
-// Called with every piece of text that is certain; must not throw.
-using OnText = std::function<void(std::string_view text)>;
+// Called with every piece of text that is certain.  An error ends the generation with it.
+using OnText = std::function<Status(std::string_view text)>;
 
 // InvalidArgument for parameters out of range or a prompt that leaves no room in the context;
 // Cancelled when the context was asked to stop.  Needs a tokenizer.
