@@ -6,6 +6,12 @@
 # x_test.cc        goes into the test program NAME_test (part of `make test`)
 # x_slow_test.cc   goes into the test program NAME_slow_test (ctest label `slow`)
 # Sources are globbed, sub-folders included, so that a new file needs no edit here.
+
+if(DEEPINFER_FUZZ)
+  # Coverage for every library; only the fuzz targets get libFuzzer's main.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 function(deepinfer_module name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS" ${ARGN})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -28,12 +34,13 @@ function(deepinfer_module name)
     target_include_directories(deepinfer_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(deepinfer_${name} INTERFACE ${ARG_DEPS} ${ARG_LIBS})
   endif()
-  deepinfer_tests(${name}_test FILES ${tests} DEPS deepinfer_${name} ${ARG_TEST_DEPS})
-  deepinfer_tests(${name}_slow_test FILES ${slow_tests} DEPS deepinfer_${name} ${ARG_TEST_DEPS} LABELS slow)
+  set(test_deps deepinfer_${name} ${ARG_TEST_DEPS})
+  deepinfer_tests(${name}_test FILES ${tests} DEPS ${test_deps})
+  deepinfer_tests(${name}_slow_test FILES ${slow_tests} DEPS ${test_deps} LABELS slow)
 endfunction()
 
-# A GoogleTest program; each TEST becomes a ctest case.  Tests find data through DEEPINFER_SOURCE_DIR
-# and the built program through DEEPINFER_BINARY.
+# A GoogleTest program; each TEST becomes a ctest case.  Tests find data through
+# DEEPINFER_SOURCE_DIR and the built program through DEEPINFER_BINARY.
 function(deepinfer_tests name)
   cmake_parse_arguments(ARG "" "" "FILES;DEPS;LABELS" ${ARGN})
   if(NOT DEEPINFER_TESTS OR NOT ARG_FILES)
@@ -46,5 +53,6 @@ function(deepinfer_tests name)
                              DEEPINFER_BINARY="${CMAKE_BINARY_DIR}/bin/deepinfer")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 900)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 900)
 endfunction()
