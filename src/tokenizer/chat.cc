@@ -266,7 +266,7 @@ class Renderer {
     if (value.ok() && value->IsObject()) return *std::move(value);
     JsonValue raw{.kind = JsonValue::Kind::kString, .text = call.arguments};
     JsonValue object{.kind = JsonValue::Kind::kObject};
-    object.members.emplace_back(kRawArguments, std::move(raw));
+    object.members.push_back({std::string(kRawArguments), std::move(raw)});
     return object;
   }
 

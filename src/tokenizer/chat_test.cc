@@ -167,9 +167,10 @@ TEST(ChatTest, KeepsAllReasoningWhenAMessageCarriesTools) {
 
 TEST(ChatTest, RendersArgumentsOfEveryForm) {
   const auto call = [](const std::string& arguments) {
-    const std::string prompt = Prompt(
-        R"([{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":)" +
-        arguments + "}}]}]");
+    const std::string prompt =
+        Prompt(R"([{"role":"user","content":"q"},{"role":"assistant","tool_calls":[)"
+               R"({"function":{"name":"f","arguments":)" +
+               arguments + "}}]}]");
     const size_t begin = prompt.find("name=\"f\">\n") + 10;
     return prompt.substr(begin, prompt.find("</｜DSML｜ invoke>") - begin);
   };

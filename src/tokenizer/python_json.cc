@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <utility>
 
 namespace deepinfer {
 namespace {
@@ -17,15 +18,15 @@ namespace {
 constexpr size_t kMaxDepth = 512;
 
 // Keeps the place of the first and the value of the last of equal keys.
-void DropRepeatedKeys(std::vector<std::pair<std::string, JsonValue>>& members) {
+void DropRepeatedKeys(std::vector<JsonMember>& members) {
   std::unordered_map<std::string_view, size_t> last;
-  for (size_t i = 0; i < members.size(); ++i) last[members[i].first] = i;
+  for (size_t i = 0; i < members.size(); ++i) last[members[i].key] = i;
   if (last.size() == members.size()) return;
-  std::vector<std::pair<std::string, JsonValue>> kept;
+  std::vector<JsonMember> kept;
   for (auto& [key, value] : members) {
     const auto found = last.find(key);
     if (found == last.end()) continue;
-    kept.emplace_back(key, std::move(members[found->second].second));
+    kept.push_back({key, std::move(members[found->second].value)});
     last.erase(found);
   }
   members = std::move(kept);
@@ -100,7 +101,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     } else if (open_.back().IsList()) {
       open_.back().items.push_back(std::move(value));
     } else {
-      open_.back().members.emplace_back(std::move(keys_.back()), std::move(value));
+      open_.back().members.push_back({std::move(keys_.back()), std::move(value)});
       keys_.pop_back();
     }
     return true;

@@ -5,12 +5,13 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
 
 namespace deepinfer {
+
+struct JsonMember;
 
 struct JsonValue {
   enum class Kind { kNull, kBool, kNumber, kString, kList, kObject };
@@ -22,13 +23,18 @@ struct JsonValue {
   std::string text;
   std::vector<JsonValue> items;
   // In order of first appearance; a repeated key keeps its last value, as in Python.
-  std::vector<std::pair<std::string, JsonValue>> members;
+  std::vector<JsonMember> members;
 
   bool IsString() const { return kind == Kind::kString; }
   bool IsList() const { return kind == Kind::kList; }
   bool IsObject() const { return kind == Kind::kObject; }
   // Null for a missing key, for a key whose value is null, and for values that are no object.
   const JsonValue* Find(std::string_view key) const;
+};
+
+struct JsonMember {
+  std::string key;
+  JsonValue value;
 };
 
 // InvalidArgument with the byte offset for text that is not one JSON value, or one that is nested
