@@ -45,6 +45,29 @@ void Sinkhorn(float* c, int s, int iters, float eps) {
   }
 }
 
+constexpr int kMaxStreams = 8;
+constexpr int64_t kChunk = 64;  // channels that are mixed side by side
+
+// Channels [first, first + count) of the streams, mixed: out[c] = sum over j of weight(j) *
+// h[j][c], as Sum() adds it.  Up to 8 terms have a lane each; lanes that stay +0 change nothing, so
+// the tree starts at the streams.
+template <typename Weight>
+void MixStreams(const float* h, int num_streams, int64_t stride, int64_t count,
+                const Weight& weight, float* out) {
+  double lane[kMaxStreams][kChunk] = {};
+  for (int j = 0; j < num_streams; ++j) {
+    const float w = weight(j);
+    const float* x = h + j * stride;
+    for (int64_t c = 0; c < count; ++c) lane[j][c] += w * x[c];
+  }
+  for (int width = kMaxStreams / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width && i + width < num_streams; ++i) {
+      for (int64_t c = 0; c < count; ++c) lane[i][c] += lane[i + width][c];
+    }
+  }
+  for (int64_t c = 0; c < count; ++c) out[c] = static_cast<float>(lane[0][c]);
+}
+
 }  // namespace
 
 void HcMixes(const HcMixesParams& p, int64_t begin, int64_t end) {
@@ -68,28 +91,38 @@ void HcMixes(const HcMixesParams& p, int64_t begin, int64_t end) {
 }
 
 void HcPre(const HcPreParams& p, int64_t begin, int64_t end) {
+  float mixed[kChunk];
   for (int64_t row = begin; row < end; ++row) {
     const float* h = p.h + row * p.num_streams * p.dim;
     const float* pre = p.pre + row * p.num_streams;
-    for (int64_t i = 0; i < p.dim; ++i) {
-      const float mixed = Sum(p.num_streams, [&](int64_t j) { return pre[j] * h[j * p.dim + i]; });
-      p.y[row * p.dim + i] = Round(mixed, p.round);
+    float* y = p.y + row * p.dim;
+    for (int64_t at = 0; at < p.dim; at += kChunk) {
+      const int64_t count = std::min(kChunk, p.dim - at);
+      MixStreams(
+          h + at, p.num_streams, p.dim, count, [pre](int j) { return pre[j]; }, mixed);
+      for (int64_t c = 0; c < count; ++c) y[at + c] = Round(mixed[c], p.round);
     }
   }
 }
 
 void HcPost(const HcPostParams& p, int64_t begin, int64_t end) {
   const int s = p.num_streams;
-  float old[8];
+  float old[kMaxStreams * kChunk];
+  float mixed[kChunk];
   for (int64_t row = begin; row < end; ++row) {
-    float* h = p.h + row * s * p.dim;
     const float* comb = p.comb + row * s * s;
-    for (int64_t i = 0; i < p.dim; ++i) {
-      for (int j = 0; j < s; ++j) old[j] = h[j * p.dim + i];
+    for (int64_t at = 0; at < p.dim; at += kChunk) {
+      const int64_t count = std::min(kChunk, p.dim - at);
+      const float* y = p.y + row * p.dim + at;
+      float* h = p.h + row * s * p.dim + at;
+      for (int j = 0; j < s; ++j) std::copy_n(h + j * p.dim, count, old + j * kChunk);
       for (int j = 0; j < s; ++j) {
-        const float mixed = Sum(s, [&](int64_t k) { return comb[k * s + j] * old[k]; });
-        const float fresh = p.post[row * s + j] * p.y[row * p.dim + i];
-        h[j * p.dim + i] = Round(fresh + mixed, p.round);
+        const float post = p.post[row * s + j];
+        MixStreams(
+            old, s, kChunk, count, [&](int i) { return comb[i * s + j]; }, mixed);
+        for (int64_t c = 0; c < count; ++c) {
+          h[j * p.dim + c] = Round(post * y[c] + mixed[c], p.round);
+        }
       }
     }
   }
@@ -97,11 +130,15 @@ void HcPost(const HcPostParams& p, int64_t begin, int64_t end) {
 
 void MeanStreams(const MeanStreamsParams& p, int64_t begin, int64_t end) {
   const float inverse = 1.0f / static_cast<float>(p.num_streams);
+  float sum[kChunk];
   for (int64_t row = begin; row < end; ++row) {
     const float* h = p.h + row * p.num_streams * p.dim;
-    for (int64_t i = 0; i < p.dim; ++i) {
-      const float sum = Sum(p.num_streams, [&](int64_t j) { return h[j * p.dim + i]; });
-      p.y[row * p.y_stride + i] = Round(sum * inverse, p.round);
+    float* y = p.y + row * p.y_stride;
+    for (int64_t at = 0; at < p.dim; at += kChunk) {
+      const int64_t count = std::min(kChunk, p.dim - at);
+      MixStreams(
+          h + at, p.num_streams, p.dim, count, [](int) { return 1.0f; }, sum);
+      for (int64_t c = 0; c < count; ++c) y[at + c] = Round(sum[c] * inverse, p.round);
     }
   }
 }

@@ -1,7 +1,7 @@
 // Index scores and the selections made from them (model.md sections 7.3 and 7.4).
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <vector>
 
 #include "base/check.h"
 #include "kernels/scalar/lanes.h"
@@ -18,38 +18,70 @@ constexpr float kExcluded = -std::numeric_limits<float>::infinity();
 // 2^(scale - 128): the e8m0 scale with half of the doubling of two codes taken back.
 float HalvedScale(uint8_t scale) { return scale < 2 ? 0.0f : PowerOfTwo(scale - 128); }
 
-// q . k over packed FP4 rows: exact inside a group, groups added in ascending order.
-float DotFp4(const std::byte* q_row, const std::byte* k_row, int64_t dim) {
-  const auto* q = reinterpret_cast<const uint8_t*>(q_row);
-  const auto* k = reinterpret_cast<const uint8_t*>(k_row);
-  float dot = 0;
-  for (int64_t at = 0; at < dim; at += kFp4Group) {
-    int32_t sum = 0;
-    for (int64_t i = at; i < at + kFp4Group; ++i) {
-      sum += kE2M1Doubled[NibbleOf(q, i)] * kE2M1Doubled[NibbleOf(k, i)];
+// An FP4 row taken apart: doubled codes and half scales.
+struct Fp4Row {
+  explicit Fp4Row(int64_t dim)
+      : codes(static_cast<size_t>(dim)), scales(static_cast<size_t>(dim / kFp4Group)) {}
+
+  void Load(const std::byte* row) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(row);
+    for (size_t i = 0; i < codes.size(); i += 2) {
+      codes[i] = kE2M1Doubled[bytes[i / 2] & 15];
+      codes[i + 1] = kE2M1Doubled[bytes[i / 2] >> 4];
     }
-    const int64_t scale_at = dim / 2 + at / kFp4Group;
-    dot += static_cast<float>(sum) * (HalvedScale(q[scale_at]) * HalvedScale(k[scale_at]));
+    for (size_t g = 0; g < scales.size(); ++g) scales[g] = HalvedScale(bytes[codes.size() / 2 + g]);
+  }
+
+  std::vector<int16_t> codes;  // [dim]
+  std::vector<float> scales;   // [dim/32]
+};
+
+// q . k: exact inside a group, groups added in ascending order.
+float DotFp4(const Fp4Row& q, const Fp4Row& k) {
+  float dot = 0;
+  for (size_t g = 0; g < q.scales.size(); ++g) {
+    const int16_t* a = q.codes.data() + g * kFp4Group;
+    const int16_t* b = k.codes.data() + g * kFp4Group;
+    int32_t sum = 0;
+    for (int i = 0; i < kFp4Group; ++i) sum += a[i] * b[i];
+    dot += static_cast<float>(sum) * (q.scales[g] * k.scales[g]);
   }
   return dot;
+}
+
+void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
+  std::vector<Fp4Row> queries(static_cast<size_t>(p.heads), Fp4Row(p.dim));
+  for (int64_t head = 0; head < p.heads; ++head) {
+    queries[static_cast<size_t>(head)].Load(p.query + head * RowBytes(p.format, p.dim));
+  }
+  Fp4Row key(p.dim);
+  for (int64_t entry = begin; entry < end; ++entry) {
+    key.Load(p.keys.Row(entry));
+    float score = 0;
+    for (int64_t head = 0; head < p.heads; ++head) {
+      const float dot = RoundToBf16(DotFp4(queries[static_cast<size_t>(head)], key));
+      score += RoundToBf16(std::max(dot, 0.0f) * p.weights[head]);
+    }
+    p.scores[entry] = RoundToBf16(score);
+  }
 }
 
 }  // namespace
 
 void IndexScores(const IndexScoresParams& p, int64_t begin, int64_t end) {
-  const bool round = p.format != RowFormat::kF32;
-  const int64_t row_bytes = RowBytes(p.format, p.dim);
+  if (p.format == RowFormat::kFp4E8M0) {
+    IndexScoresFp4(p, begin, end);
+    return;
+  }
+  DCHECK(p.format == RowFormat::kF32);
   for (int64_t entry = begin; entry < end; ++entry) {
-    const std::byte* key = p.keys.Row(entry);
+    const auto* key = reinterpret_cast<const float*>(p.keys.Row(entry));
     float score = 0;
     for (int64_t head = 0; head < p.heads; ++head) {
-      const std::byte* query = p.query + head * row_bytes;
-      const float dot = round ? DotFp4(query, key, p.dim)
-                              : DotF32(reinterpret_cast<const float*>(query),
-                                       reinterpret_cast<const float*>(key), p.dim);
-      score += Round(std::max(Round(dot, round), 0.0f) * p.weights[head], round);
+      const auto* query = reinterpret_cast<const float*>(p.query) + head * p.dim;
+      score += std::max(DotF32(query, key, p.dim), 0.0f) * p.weights[head];
     }
-    p.scores[entry] = Round(score, round);
+    p.scores[entry] = score;
   }
 }
 
