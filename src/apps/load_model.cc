@@ -18,6 +18,7 @@ Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options) {
   return ModelInstance::Load({.dir = dir,
                               .numerics = options.numerics,
                               .isa = ForcedIsa(),
+                              .threads = options.threads,
                               .max_model_len = options.max_model_len});
 }
 

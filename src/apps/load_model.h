@@ -9,7 +9,7 @@
 
 namespace deepinfer {
 
-// --model, --numerics, --max-model-len and DEEPINFER_ISA.
+// --model, --numerics, --threads, --max-model-len and DEEPINFER_ISA.
 Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options);
 
 // The same, with a tokenizer: NotFound when the checkpoint has none.

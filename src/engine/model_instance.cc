@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/machine.h"
 #include "engine/fingerprint.h"
 #include "kernels/select.h"
 #include "model/manifest.h"
@@ -56,7 +57,8 @@ Status ModelInstance::LoadParts() {
                                        .num_draft_blocks = config_.num_draft_blocks,
                                        .num_draft_experts = config_.draft_num_experts});
   ASSIGN_OR_RETURN(const KernelTable* kernels, SelectKernels(options_.isa));
-  context_ = std::make_unique<ExecContext>(*kernels);
+  const int threads = options_.threads > 0 ? options_.threads : ReadMachineLimits().cpus;
+  context_ = std::make_unique<ExecContext>(*kernels, threads);
   RETURN_IF_ERROR(PlanMemory());
   identity_ = {.fingerprint = FingerprintOf(*checkpoint_, config_),
                .numerics_id = std::string(NumericsId(options_.numerics))};

@@ -28,6 +28,7 @@ struct ModelOptions {
   Path weights_dir;  // where the weights are; empty: in dir
   Numerics numerics = Numerics::kRelease;
   std::string isa;                   // DEEPINFER_ISA; empty: the best one
+  int threads = 0;                   // compute threads; 0: as many as the process may use
   int64_t max_model_len = 0;         // tokens of one sequence; 0: what the model allows
   int64_t max_sequences = 1;         // sequences that KV memory is made for
   bool released_index_keys = false;  // TransformerParts

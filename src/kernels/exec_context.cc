@@ -69,19 +69,16 @@ size_t ScratchArena::capacity() const {
 }
 
 void ExecContext::ParallelFor(int64_t count, int64_t grain,
-                              const std::function<void(int64_t begin, int64_t end)>& body) {
+                              FunctionRef<void(int64_t begin, int64_t end)> body) {
   ParallelForSlots(count, grain,
                    [&](int64_t begin, int64_t end, int /*slot*/) { body(begin, end); });
 }
 
-void ExecContext::ParallelForSlots(
-    int64_t count, int64_t grain,
-    const std::function<void(int64_t begin, int64_t end, int slot)>& body) {
-  CHECK_GT(grain, 0);
-  const FlushDenormals flush;
-  for (int64_t begin = 0; begin < count; begin += grain) {
-    body(begin, std::min(begin + grain, count), 0);
-  }
+void ExecContext::ParallelForSlots(int64_t count, int64_t grain, ThreadPool::Body body) {
+  pool_.Run(count, grain, [&](int64_t begin, int64_t end, int slot) {
+    const FlushDenormals flush;
+    body(begin, end, slot);
+  });
 }
 
 }  // namespace deepinfer

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
+
+#include "base/function_ref.h"
+#include "base/thread_pool.h"
 
 namespace deepinfer {
 
@@ -80,7 +82,8 @@ class ScratchArena {
 // One per model instance.  Not thread-safe: one step at a time runs on it.
 class ExecContext {
  public:
-  explicit ExecContext(const KernelTable& kernels) : kernels_(&kernels) {}
+  explicit ExecContext(const KernelTable& kernels, int num_threads = 1)
+      : kernels_(&kernels), pool_(num_threads) {}
 
   const KernelTable& kernels() const { return *kernels_; }
   ScratchArena& scratch() { return scratch_; }
@@ -88,11 +91,10 @@ class ExecContext {
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each a multiple of `grain`
   // long (the last may be shorter).  Which thread takes which range must not matter for the result.
   void ParallelFor(int64_t count, int64_t grain,
-                   const std::function<void(int64_t begin, int64_t end)>& body);
+                   FunctionRef<void(int64_t begin, int64_t end)> body);
   // The same; slot in [0, num_threads()) names a work area that no other range uses meanwhile.
-  void ParallelForSlots(int64_t count, int64_t grain,
-                        const std::function<void(int64_t begin, int64_t end, int slot)>& body);
-  int num_threads() const { return 1; }
+  void ParallelForSlots(int64_t count, int64_t grain, ThreadPool::Body body);
+  int num_threads() const { return pool_.num_threads(); }
 
   // Asks the running step to stop at the next layer boundary; callable from any thread and from a
   // signal handler.
@@ -102,6 +104,7 @@ class ExecContext {
 
  private:
   const KernelTable* kernels_;
+  ThreadPool pool_;
   ScratchArena scratch_;
   std::atomic<bool> stop_{false};
 };
