@@ -132,6 +132,7 @@ class Function:
     num_parameters: int
     nesting: int = 0
     has_body: bool = True
+    inside_another: bool = False  # a lambda; its nesting is part of its function's
 
     @property
     def num_lines(self):
@@ -327,6 +328,7 @@ class _Walker:
         name, group = found
         first = head[0].line if head else token.line
         inner.function = Function(name, first, token.line, _count_parameters(group))
+        inner.function.inside_another = inner.kind == 'lambda' and outer is not None
         if inner.kind == 'function' or outer is None:
             inner.depth = 0
         self.functions.append(inner.function)
