@@ -4,9 +4,12 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
+
+#include "tokenizer/unicode_additions.h"
 
 namespace deepinfer {
 namespace {
@@ -26,25 +29,73 @@ struct MatchContextDeleter {
 constexpr uint64_t kBaseMatchLimit = 10'000'000;
 constexpr uint64_t kMatchLimitPerByte = 16;
 
-// Oniguruma's \s is the property White_Space; PCRE2's own \s also takes U+180E.
-std::string TranslatePattern(std::string_view pattern) {
-  std::string out;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
-      out.push_back(pattern[i]);
-      continue;
+// Rewrites what PCRE2 understands differently than Oniguruma does: \s is the property White_Space
+// (PCRE2's own also takes U+180E), and general categories know newer characters.
+class Translator {
+ public:
+  explicit Translator(std::string_view pattern) : pattern_(pattern) {}
+
+  std::string Translate() {
+    while (at_ < pattern_.size()) {
+      const char c = pattern_[at_++];
+      if (c == '\\' && at_ < pattern_.size()) {
+        Escape(pattern_[at_++]);
+        continue;
+      }
+      out_.push_back(c);
+      if (c == '[' && !in_class_) {
+        in_class_ = true;
+        // A bracket at the start of a class is one of its characters.
+        CopyIf('^');
+        CopyIf(']');
+      } else if (c == ']') {
+        in_class_ = false;
+      }
     }
-    const char escaped = pattern[++i];
+    return std::move(out_);
+  }
+
+ private:
+  void CopyIf(char expected) {
+    if (at_ < pattern_.size() && pattern_[at_] == expected) out_.push_back(pattern_[at_++]);
+  }
+
+  // `escaped` is the character behind the backslash.
+  void Escape(char escaped) {
     if (escaped == 's') {
-      out.append("\\p{White_Space}");
+      out_ += "\\p{White_Space}";
     } else if (escaped == 'S') {
-      out.append("\\P{White_Space}");
+      out_ += "\\P{White_Space}";
+    } else if ((escaped == 'p' || (escaped == 'P' && !in_class_)) && IsCategory()) {
+      Category(escaped == 'P');
     } else {
-      out.append({'\\', escaped});
+      out_.append({'\\', escaped});
     }
   }
-  return out;
-}
+
+  // Whether "{L}" or another extended category comes next.
+  bool IsCategory() const {
+    const std::string_view next = pattern_.substr(at_, 3);
+    return next.size() == 3 && next[0] == '{' && next[2] == '}' && !NewCharacters(next[1]).empty();
+  }
+
+  void Category(bool negated) {
+    const char category = pattern_[at_ + 1];
+    at_ += 3;
+    if (!in_class_) out_ += negated ? "[^" : "[";
+    out_ += fmt::format("\\p{{{}}}", category);
+    for (const CodePointRange& range : NewCharacters(category)) {
+      out_ += fmt::format("\\x{{{:X}}}-\\x{{{:X}}}", static_cast<uint32_t>(range.first),
+                          static_cast<uint32_t>(range.last));
+    }
+    if (!in_class_) out_ += "]";
+  }
+
+  std::string_view pattern_;
+  size_t at_ = 0;
+  bool in_class_ = false;
+  std::string out_;
+};
 
 std::string MessageOf(int error) {
   std::array<PCRE2_UCHAR, 256> buffer{};
@@ -57,7 +108,7 @@ std::string MessageOf(int error) {
 class PreTokenizer::Pattern {
  public:
   static Result<Pattern> Compile(const std::string& source) {
-    const std::string translated = TranslatePattern(source);
+    const std::string translated = Translator(source).Translate();
     int error = 0;
     PCRE2_SIZE offset = 0;
     Pattern pattern;
