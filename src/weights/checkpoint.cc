@@ -127,9 +127,10 @@ Status Checkpoint::OpenShards(const Path& index_path) {
     }
   }
   for (const auto& [name, shard] : weight_map) {
-    const auto file = std::find_if(files_.begin(), files_.end(), [&](const SafetensorsFile& f) {
-      return f.path().filename() == shard;
-    });
+    const auto is_shard = [&file_name = shard](const SafetensorsFile& f) {
+      return f.path().filename() == file_name;
+    };
+    const auto file = std::find_if(files_.begin(), files_.end(), is_shard);
     if (file->Find(name) != nullptr) continue;
     return CorruptData(fmt::format("{}: tensor '{}': found nothing, expected it as the index says",
                                    file->path().string(), name));
