@@ -65,10 +65,9 @@ struct MatmulParams {
 };
 
 struct EmbedParams {
-  const uint16_t* table;  // [vocab, dim] bf16
-  const int32_t* ids;     // [rows]
-  const uint16_t* const*
-      override_rows;  // [rows]; not null: that bf16 row [dim] instead. May be null as a whole
+  const uint16_t* table;                 // [vocab, dim] bf16
+  const int32_t* ids;                    // [rows]
+  const uint16_t* const* override_rows;  // [rows], may be null: bf16 rows [dim] used where not null
   int64_t dim;
   int num_streams;
   float* out;  // [rows, num_streams, dim], all streams equal
@@ -84,7 +83,7 @@ struct RmsNormParams {
   float* y;  // [rows, dim] contiguous
 };
 
-// Hyper-connections (model.md section 5, mHC); S = num_streams.
+// Hyper-connections (model.md section 5, mHC); S = num_streams <= 8.
 struct HcMixesParams {
   const float* h;      // [rows, S, dim]
   const float* raw;    // [rows, S*(2+S)] = fn * h, before the norm
@@ -113,7 +112,7 @@ struct HcPostParams {
   const float* y;     // [rows, dim]
   const float* post;  // [rows, S]
   const float* comb;  // [rows, S, S]
-  int num_streams;    // <= 8
+  int num_streams;
   int64_t dim;
   bool round;
   float* h;  // [rows, S, dim] in place
@@ -124,7 +123,7 @@ struct MeanStreamsParams {
   int num_streams;
   int64_t dim;
   bool round;
-  float* y;  // [rows, dim], row stride y_stride: (sum over streams, left to right) * (1/S)
+  float* y;  // [rows, dim], row stride y_stride: (sum over streams) * (1/S)
   int64_t y_stride;
 };
 
@@ -188,8 +187,7 @@ struct SelectTopKParams {
   int32_t* selected;      // out: [<= top_k] entries, ascending
   int32_t* num_selected;  // out
   int32_t* order;         // scratch: [num_scores]
-  float* margin;  // out, may be null: gap between the worst entry kept and the best left out,
-                  // +inf when nothing usable is left out
+  float* margin;          // out, may be null: worst score kept minus best left out; +inf if none is
 };
 
 // One query position: where its keys are.
@@ -225,8 +223,7 @@ struct RouteParams {
   float scale;
   int32_t* experts;  // [rows, top_k], best first
   float* weights;    // [rows, top_k]
-  float* margins;    // [rows], may be null: gap of s + bias between the worst expert kept and the
-                     // best left out; +inf when all are kept
+  float* margins;    // [rows], may be null: the same gap of s + bias; +inf when all are kept
 };
 
 struct SwigluParams {

@@ -13,6 +13,7 @@ constexpr int64_t kRowGrain = 4;
 // Outputs of a product: a multiple of the FP8 scale block, so that a range begins with a new one.
 constexpr int64_t kOutputGrain = 64;
 constexpr int64_t kElementGrain = 1 << 14;
+constexpr int kMaxStreams = 8;  // of hyper-connections
 
 ColumnOrder OrderOf(WeightFormat format) {
   switch (format) {
@@ -31,6 +32,7 @@ ColumnOrder OrderOf(WeightFormat format) {
 template <typename Params>
 void OverRange(ExecContext& context, void (*kernel)(const Params&, int64_t, int64_t),
                const Params& params, int64_t count, int64_t grain) {
+  CHECK_GE(count, 0);
   context.ParallelFor(count, grain,
                       [&](int64_t begin, int64_t end) { kernel(params, begin, end); });
 }
@@ -40,13 +42,19 @@ void OverRange(ExecContext& context, void (*kernel)(const Params&, int64_t, int6
 void Pack(ExecContext& context, const PackParams& params, int64_t rows) {
   CHECK(params.order != ColumnOrder::kF32);
   CHECK(!params.quantize || params.k % 32 == 0);
+  CHECK_GE(params.x_stride, params.k);
   OverRange(context, context.kernels().pack, params, rows, kRowGrain);
 }
 
 void Matmul(ExecContext& context, const MatmulParams& params) {
   CHECK(params.order == ColumnOrder::kF32 || params.order == OrderOf(params.w.format));
   CHECK(params.w.data != nullptr);
-  CHECK(params.w.format < WeightFormat::kFp8 || params.w.k % 32 == 0);
+  if (params.w.format == WeightFormat::kFp8 || params.w.format == WeightFormat::kFp4) {
+    CHECK(params.w.scales != nullptr);
+    CHECK_EQ(params.w.k % 32, 0);
+  }
+  CHECK_GE(params.m, 0);
+  CHECK_GE(params.y_stride, params.w.n);
   OverRange(context, context.kernels().matmul, params, params.w.n, kOutputGrain);
 }
 
@@ -55,23 +63,30 @@ void Embed(ExecContext& context, const EmbedParams& params, int64_t rows) {
 }
 
 void RmsNorm(ExecContext& context, const RmsNormParams& params, int64_t rows) {
+  CHECK_GT(params.dim, 0);
+  CHECK_GE(params.x_stride, params.dim);
   OverRange(context, context.kernels().rms_norm, params, rows, kRowGrain);
 }
 
 void HcMixes(ExecContext& context, const HcMixesParams& params, int64_t rows) {
+  CHECK_LE(params.num_streams, kMaxStreams);
+  CHECK_GE(params.sinkhorn_iters, 1);
   OverRange(context, context.kernels().hc_mixes, params, rows, kRowGrain);
 }
 
 void HcPre(ExecContext& context, const HcPreParams& params, int64_t rows) {
+  CHECK_LE(params.num_streams, kMaxStreams);
   OverRange(context, context.kernels().hc_pre, params, rows, kRowGrain);
 }
 
 void HcPost(ExecContext& context, const HcPostParams& params, int64_t rows) {
-  CHECK_LE(params.num_streams, 8);
+  CHECK_LE(params.num_streams, kMaxStreams);
   OverRange(context, context.kernels().hc_post, params, rows, kRowGrain);
 }
 
 void MeanStreams(ExecContext& context, const MeanStreamsParams& params, int64_t rows) {
+  CHECK_LE(params.num_streams, kMaxStreams);
+  CHECK_GE(params.y_stride, params.dim);
   OverRange(context, context.kernels().mean_streams, params, rows, kRowGrain);
 }
 
@@ -83,20 +98,24 @@ void Rope(ExecContext& context, const RopeParams& params, int64_t rows) {
 
 void StoreRows(ExecContext& context, const StoreRowsParams& params, int64_t rows) {
   CHECK(params.format == RowFormat::kF32 || params.dim % 32 == 0);
+  CHECK_GE(params.x_stride, params.dim);
   OverRange(context, context.kernels().store_rows, params, rows, kRowGrain);
 }
 
 void PoolGroups(ExecContext& context, const PoolGroupsParams& params, int64_t entries) {
+  CHECK_GE(params.ratio, 1);
   CHECK_LE(params.ratio, 128);
   OverRange(context, context.kernels().pool_groups, params, entries, kRowGrain);
 }
 
 void Attend(ExecContext& context, const AttentionParams& params, int64_t rows) {
   CHECK_EQ(params.dim % 32, 0);
+  CHECK_GT(params.window_size, 0);
   OverRange(context, context.kernels().attention, params, rows, 1);
 }
 
 void Route(ExecContext& context, const RouteParams& params, int64_t rows) {
+  CHECK_GE(params.top_k, 1);
   CHECK_LE(params.top_k, params.num_experts);
   OverRange(context, context.kernels().route, params, rows, kRowGrain);
 }
@@ -189,7 +208,11 @@ void SelectRow(ExecContext& context, const IndexSelectParams& p, int64_t row,
 }  // namespace
 
 void IndexSelect(ExecContext& context, const IndexSelectParams& params, int64_t rows) {
-  CHECK(params.format == RowFormat::kF32 || params.dim % 32 == 0);
+  CHECK(params.format == RowFormat::kF32 ||
+        (params.format == RowFormat::kFp4E8M0 && params.dim % 32 == 0));
+  CHECK_GE(params.top_k, 1);
+  CHECK(params.candidates == CandidateUse::kNone || params.candidate_blocks != nullptr);
+  CHECK(params.candidates == CandidateUse::kNone || params.block_size >= 1);
   int64_t longest = 1;
   for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, params.num_visible[row]);
   const ScratchArena::Scope scope(context.scratch());
