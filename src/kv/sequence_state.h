@@ -68,6 +68,12 @@ class SequenceState {
 
   // ---- views of the committed part; valid until the next non-const call ----
   const std::byte* Ring(int ring) const { return rings_.data() + ring * layout_->ring_bytes(); }
+  // The floor that holds for a ring: layers up to the last KV source have the encoder's, the layers
+  // after it and the draft blocks the decoder's.
+  int64_t RingFloor(int ring) const {
+    const bool encoder = layout_->sections().empty() || ring <= layout_->sections().back().layer;
+    return encoder ? floors.encoder : floors.decoder;
+  }
   // Entries [0, len/ratio) are committed; a step may write the reserved ones after them.
   BlockRowsView KvRows(int section) const;
   BlockRowsView IndexKeys(int section) const;

@@ -119,8 +119,8 @@ struct SequenceStateCodec {
     std::string rings(s.rings_.size(), '\0');
     const auto row_bytes = static_cast<size_t>(layout.window_row_bytes());
     for (int ring = 0; ring < layout.num_rings(); ++ring) {
-      for (int64_t pos = std::max<int64_t>(0, s.len_ - layout.shape().window_size); pos < s.len_;
-           ++pos) {
+      const int64_t oldest = std::max(s.RingFloor(ring), s.len_ - layout.shape().window_size);
+      for (int64_t pos = std::max<int64_t>(0, oldest); pos < s.len_; ++pos) {
         const auto at = static_cast<size_t>(ring * layout.ring_bytes()) +
                         static_cast<size_t>(pos % layout.ring_rows()) * row_bytes;
         std::memcpy(rings.data() + at, s.rings_.data() + at, row_bytes);

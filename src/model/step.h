@@ -10,20 +10,28 @@
 
 namespace deepinfer {
 
-// The rows of one sequence inside the batch.
+// The rows of one sequence inside the batch.  A prefill mode drops leading rows on the way through
+// the decoder (NarrowRows); what is left stays contiguous.
 struct SequenceStep {
   SequenceState* state;
+  PrefillOptions prefill;
   int64_t row_begin;
   int64_t num_rows;
-  int64_t begin_pos;  // of the first row = state->len()
+  int64_t begin_pos;  // of the first row that is left
+  // As the batch gave them:
+  int64_t first_row;
+  int64_t first_pos;  // = state->len()
+  int64_t num_given;
 
   int64_t end_pos() const { return begin_pos + num_rows; }
+  // Batch row of the first row that is left.
+  int64_t batch_row() const { return first_row + begin_pos - first_pos; }
 };
 
 // Rotary factors of a list of positions.
 struct CosSin {
-  const float* cos;  // [positions, rope_dim/2]
-  const float* sin;
+  float* cos;  // [positions, rope_dim/2]
+  float* sin;
 };
 
 // What an index source chose and the layers after it reuse (section 7.5).
@@ -40,13 +48,14 @@ struct Step {
   std::vector<ExpertLease>& leases;  // of the layer that runs
   LayerObserver* observer;           // may be null
 
-  int64_t rows;
+  int64_t rows;      // that are left
+  int64_t capacity;  // rows of the batch
   std::span<SequenceStep> sequences;
   const int32_t* tokens;              // [rows]
   const uint16_t* const* embeddings;  // [rows], entries may be null
-  const int64_t* pos;                 // [rows]
-  const uint8_t* is_image;            // [rows]
-  const int32_t* classes;             // [rows]; null without n-gram memory
+  int64_t* pos;                       // [rows]
+  uint8_t* is_image;                  // [rows]
+  const int32_t* classes;             // [capacity]; null without n-gram memory
   const RopeTable& compressed_rope_table;
   CosSin window_rope;      // of pos, for window-only layers
   CosSin compressed_rope;  // of pos, for layers with compressed KV
@@ -57,10 +66,11 @@ struct Step {
   float* y;            // [rows, hidden] sub-block output
   float* main_hidden;  // [rows, draft targets * hidden]; null when nobody wants it
 
-  std::byte* window_rows;  // [rings, rows, window_row_bytes] written by this step
-  float** groups;          // [sections] -> [rows, 2, head_dim]; null for ratio 1
+  std::byte* window_rows;     // [rings, capacity, window_row_bytes] written by this step
+  StepWrites::Rows* written;  // [rings, sequences] what of them was written
+  float** groups;             // [sections] -> [capacity, 2, head_dim]; null for ratio 1
   Selection selection;
-  const uint8_t* ngram_codes;   // [ngram layers, rows, row_count, ngram_head_dim] e4m3
+  const uint8_t* ngram_codes;   // [ngram layers, capacity, row_count, ngram_head_dim] e4m3
   const uint8_t* ngram_scales;  // the same / 32
 
   const ModelConfig& config() const { return *parts.config; }
@@ -75,7 +85,11 @@ struct Step {
   }
   // Where the row of `ring` for the batch's row lies in window_rows.
   std::byte* WindowRow(int ring, int64_t row) const {
-    return window_rows + (ring * rows + row) * layout().window_row_bytes();
+    return window_rows + (ring * capacity + row) * layout().window_row_bytes();
+  }
+
+  StepWrites::Rows& WrittenTo(int ring, size_t sequence) const {
+    return written[static_cast<size_t>(ring) * sequences.size() + sequence];
   }
 
   void Note(const char* name, int layer, int64_t cols, const float* values) const {

@@ -19,9 +19,13 @@ std::span<SequenceStep> LayOutSequences(ScratchArena& scratch, const ForwardBatc
     CHECK(slice.state != nullptr);
     CHECK_GT(slice.num_rows, 0);
     sequences[s] = {.state = slice.state,
+                    .prefill = slice.prefill,
                     .row_begin = row,
                     .num_rows = slice.num_rows,
-                    .begin_pos = slice.state->len()};
+                    .begin_pos = slice.state->len(),
+                    .first_row = row,
+                    .first_pos = slice.state->len(),
+                    .num_given = slice.num_rows};
     for (int64_t i = 0; i < slice.num_rows; ++i) {
       CHECK_EQ(batch.rows[static_cast<size_t>(row + i)].pos, sequences[s].begin_pos + i);
     }
@@ -79,6 +83,13 @@ float** LayOutGroups(ScratchArena& scratch, const KvLayout& layout, int64_t rows
   return groups;
 }
 
+StepWrites::Rows* LayOutWritten(ScratchArena& scratch, const KvLayout& layout, size_t sequences) {
+  const int64_t count = layout.num_rings() * static_cast<int64_t>(sequences);
+  auto* written = scratch.Alloc<StepWrites::Rows>(count);
+  std::fill_n(written, count, StepWrites::Rows{});
+  return written;
+}
+
 Selection LayOutSelection(ScratchArena& scratch, const ModelConfig& c, int64_t rows) {
   return {.selected = scratch.Alloc<int32_t>(rows * c.index_top_k),
           .num_selected = scratch.Alloc<int32_t>(rows),
@@ -111,6 +122,7 @@ Result<Step> BeginStep(const StepRequest& request) {
       .leases = request.leases,
       .observer = request.observer,
       .rows = rows,
+      .capacity = rows,
       .sequences = sequences,
       .tokens = in.tokens,
       .embeddings = in.embeddings,
@@ -127,6 +139,7 @@ Result<Step> BeginStep(const StepRequest& request) {
       .main_hidden = request.main_hidden,
       .window_rows =
           scratch.Alloc<std::byte>(layout.num_rings() * rows * layout.window_row_bytes()),
+      .written = LayOutWritten(scratch, layout, sequences.size()),
       .groups = LayOutGroups(scratch, layout, rows),
       .selection = LayOutSelection(scratch, c, rows),
       .ngram_codes = nullptr,
@@ -138,29 +151,76 @@ void CommitStep(Step& step) {
   const KvLayout& layout = step.layout();
   const int num_rings = layout.num_rings();
   const size_t num_sections = layout.sections().size();
+  const size_t num_sequences = step.sequences.size();
   auto* rings = step.scratch().Alloc<StepWrites::Rows>(num_rings);
   auto* groups = step.scratch().Alloc<StepWrites::Rows>(
       std::max<int64_t>(1, static_cast<int64_t>(num_sections)));
-  for (const SequenceStep& seq : step.sequences) {
+  for (size_t s = 0; s < num_sequences; ++s) {
+    const SequenceStep& seq = step.sequences[s];
     for (int ring = 0; ring < num_rings; ++ring) {
-      const bool written = ring < layout.shape().num_layers;  // draft rings belong to the drafter
-      rings[ring] = {.data = step.WindowRow(ring, seq.row_begin),
-                     .first_pos = seq.begin_pos,
-                     .count = written ? seq.num_rows : 0};
+      rings[ring] = step.written[static_cast<size_t>(ring) * num_sequences + s];
     }
-    for (size_t s = 0; s < num_sections; ++s) {
-      const float* first = step.groups[s];
-      if (first != nullptr) first += seq.row_begin * 2 * layout.shape().head_dim;
-      groups[s] = {.data = reinterpret_cast<const std::byte*>(first),
-                   .first_pos = seq.begin_pos,
-                   .count = first != nullptr ? seq.num_rows : 0};
+    for (size_t i = 0; i < num_sections; ++i) {
+      const float* first = step.groups[i];
+      if (first != nullptr) first += seq.first_row * 2 * layout.shape().head_dim;
+      groups[i] = {.data = reinterpret_cast<const std::byte*>(first),
+                   .first_pos = seq.first_pos,
+                   .count = first != nullptr ? seq.num_given : 0};
     }
     seq.state->Commit(
-        {.num_tokens = seq.num_rows,
+        {.num_tokens = seq.num_given,
          .rings = {rings, static_cast<size_t>(num_rings)},
          .groups = {groups, num_sections},
-         .classes = step.classes == nullptr ? nullptr : step.classes + seq.row_begin});
+         .classes = step.classes == nullptr ? nullptr : step.classes + seq.first_row});
   }
+}
+
+namespace {
+
+// Rows of one array, moved to the front together with the others.
+template <typename T>
+void MoveRows(T* rows, int64_t from, int64_t to, int64_t count, int64_t width) {
+  if (rows == nullptr || from == to) return;
+  std::copy(rows + from * width, rows + (from + count) * width, rows + to * width);
+}
+
+void MoveRowsOf(Step& step, int64_t from, int64_t to, int64_t count) {
+  const ModelConfig& c = step.config();
+  const int64_t half = c.rope_dim / 2;
+  MoveRows(step.h, from, to, count, int64_t{c.num_streams} * c.hidden_size);
+  MoveRows(step.x, from, to, count, c.hidden_size);
+  MoveRows(step.pos, from, to, count, 1);
+  MoveRows(step.is_image, from, to, count, 1);
+  for (float* factors : {step.window_rope.cos, step.window_rope.sin, step.compressed_rope.cos,
+                         step.compressed_rope.sin}) {
+    MoveRows(factors, from, to, count, half);
+  }
+  MoveRows(step.selection.selected, from, to, count, c.index_top_k);
+  MoveRows(step.selection.num_selected, from, to, count, 1);
+  MoveRows(step.selection.blocks, from, to, count, c.candidate_top_blocks);
+  MoveRows(step.selection.num_blocks, from, to, count, 1);
+}
+
+}  // namespace
+
+bool NarrowRows(Step& step, int layer) {
+  int64_t rows = 0;
+  for (SequenceStep& seq : step.sequences) {
+    const int64_t prompt_len = seq.state->prompt_len;
+    int64_t dropped = 0;
+    if (seq.begin_pos < prompt_len) {
+      const int64_t from = ComputeFrom(step.config(), seq.prefill, prompt_len, layer);
+      dropped = std::clamp<int64_t>(from - seq.begin_pos, 0, seq.num_rows);
+    }
+    const int64_t kept = seq.num_rows - dropped;
+    MoveRowsOf(step, seq.row_begin + dropped, rows, kept);
+    seq.row_begin = rows;
+    seq.num_rows = kept;
+    seq.begin_pos += dropped;
+    rows += kept;
+  }
+  step.rows = rows;
+  return rows > 0;
 }
 
 void NoteDraftTarget(Step& step, int layer) {
@@ -168,14 +228,17 @@ void NoteDraftTarget(Step& step, int layer) {
   const ModelConfig& c = step.config();
   const auto found = std::find(c.draft_target_layers.begin(), c.draft_target_layers.end(), layer);
   const int64_t part = found - c.draft_target_layers.begin();
-  MeanStreams(step.context,
-              {.h = step.h,
-               .num_streams = c.num_streams,
-               .dim = c.hidden_size,
-               .round = step.round(),
-               .y = step.main_hidden + part * c.hidden_size,
-               .y_stride = static_cast<int64_t>(c.draft_target_layers.size()) * c.hidden_size},
-              step.rows);
+  const int64_t stride = static_cast<int64_t>(c.draft_target_layers.size()) * c.hidden_size;
+  for (const SequenceStep& seq : step.sequences) {
+    MeanStreams(step.context,
+                {.h = step.h + seq.row_begin * c.num_streams * c.hidden_size,
+                 .num_streams = c.num_streams,
+                 .dim = c.hidden_size,
+                 .round = step.round(),
+                 .y = step.main_hidden + seq.batch_row() * stride + part * c.hidden_size,
+                 .y_stride = stride},
+                seq.num_rows);
+  }
 }
 
 }  // namespace deepinfer

@@ -25,6 +25,10 @@ Result<Step> BeginStep(const StepRequest& request);
 // Hands everything that the step wrote to the sequence states.
 void CommitStep(Step& step);
 
+// Drops the rows that do not go through `layer` (they have left their window row there); false when
+// none is left.  step.h, x, selections and positions of the others move together.
+bool NarrowRows(Step& step, int layer);
+
 // DSpark's input (section 10): r(mean of the streams) of a target layer, before its block.
 void NoteDraftTarget(Step& step, int layer);
 

@@ -28,6 +28,17 @@ RopeTable CompressedRope(const ModelConfig& c) {
                                .original_positions = c.yarn.original_max_position_embeddings});
 }
 
+// Where a row of the batch is now; it must not have been dropped.
+int64_t CurrentRow(const Step& step, int64_t batch_row) {
+  for (const SequenceStep& seq : step.sequences) {
+    if (batch_row >= seq.first_row + seq.num_given) continue;
+    CHECK_GE(batch_row, seq.batch_row());
+    return seq.row_begin + batch_row - seq.batch_row();
+  }
+  CHECK(false);
+  return -1;
+}
+
 bool Contains(const std::vector<int>& layers, int layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
@@ -75,6 +86,7 @@ Status Transformer::Forward(ExecContext& context, const ForwardBatch& batch,
   for (int layer = 0; layer < config().num_layers; ++layer) {
     if (context.StopRequested()) return Cancelled("stopped between two layers");
     RETURN_IF_ERROR(RunLayer(step, layer));
+    if (step.rows == 0) break;  // a chunk that leaves nothing but caches behind
   }
   Head(step, batch, output);
   CommitStep(step);
@@ -106,9 +118,12 @@ Status Transformer::RunLayer(Step& step, int layer) const {
   if (w.ngram) NgramMemory(step, layer);
   if (Contains(c.draft_target_layers, layer)) NoteDraftTarget(step, layer);
 
-  const HyperMixes attn = ComputeMixes(step, w.hc_attn);
   MixIn(step, step.pre);
   Norm(step, step.x, w.attn_norm, step.rows, c.hidden_size, step.x);
+  WriteCaches(step, layer);
+  if (!NarrowRows(step, layer)) return Status::Ok();
+
+  const HyperMixes attn = ComputeMixes(step, w.hc_attn);
   Attention(step, layer);
   MixOut(step, attn);
 
@@ -128,7 +143,7 @@ Status Transformer::RunLayer(Step& step, int layer) const {
 void Transformer::Head(Step& step, const ForwardBatch& batch, const ForwardOutput& output) const {
   const ModelConfig& c = config();
   const auto count = static_cast<int64_t>(batch.logit_rows.size());
-  if (step.main_hidden != nullptr) {
+  if (step.main_hidden != nullptr && step.rows == step.capacity) {
     step.Note("main_hidden", -1, static_cast<int64_t>(c.draft_target_layers.size()) * c.hidden_size,
               step.main_hidden);
   }
@@ -137,8 +152,8 @@ void Transformer::Head(Step& step, const ForwardBatch& batch, const ForwardOutpu
   MixIn(step, step.pre);
   auto* x = step.scratch().Alloc<float>(count * c.hidden_size);
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(step.x + batch.logit_rows[static_cast<size_t>(i)] * int64_t{c.hidden_size},
-                c.hidden_size, x + i * c.hidden_size);
+    const int64_t row = CurrentRow(step, batch.logit_rows[static_cast<size_t>(i)]);
+    std::copy_n(step.x + row * c.hidden_size, c.hidden_size, x + i * c.hidden_size);
   }
   Norm(step, x, parts_.weights->norm, count, c.hidden_size, x);
   LinearF32(step, Unquantized(step, x, count, parts_.weights->head), parts_.weights->head,

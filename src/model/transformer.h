@@ -17,6 +17,7 @@
 #include "model/config.h"
 #include "model/ngram_layout.h"
 #include "model/numerics.h"
+#include "model/prefill.h"
 #include "model/weights.h"
 #include "weights/expert_source.h"
 #include "weights/ngram_source.h"
@@ -37,17 +38,23 @@ struct BatchRow {
 struct SequenceSlice {
   SequenceState* state = nullptr;
   int64_t num_rows = 0;
+  // How its prompt rows (positions below state->prompt_len) are cut; the same for all of its
+  // chunks.
+  PrefillOptions prefill = PrefillOptions::Full();
 };
 
 struct ForwardBatch {
   std::span<const BatchRow> rows;  // <= kMaxBatchRows, sequence by sequence, positions ascending
   std::span<const SequenceSlice> slices;  // together they cover the rows
-  std::span<const int32_t> logit_rows;    // rows that want logits, ascending
+  std::span<const int32_t>
+      logit_rows;  // rows that want logits, ascending; a prefill mode keeps them
 };
 
 struct ForwardOutput {
-  float* logits = nullptr;       // [logit_rows, vocab_size]
-  float* main_hidden = nullptr;  // [rows, draft targets * hidden], DSpark's input; may be null
+  float* logits = nullptr;  // [logit_rows, vocab_size]
+  // [rows, draft targets * hidden], DSpark's input; rows that a prefill mode cut before the last
+  // target layer are left as they are.  May be null.
+  float* main_hidden = nullptr;
 };
 
 // Most rows of one Forward.  Weights are read once per call, and at 2,048 rows reading them is far

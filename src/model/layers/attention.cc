@@ -30,20 +30,26 @@ void StoreWindowRows(Step& step, int layer, const Operand& x) {
              .format = step.layout().window_format(),
              .out = out},
             step.rows);
+  for (size_t s = 0; s < step.sequences.size(); ++s) {
+    const SequenceStep& seq = step.sequences[s];
+    step.WrittenTo(layer, s) = {.data = step.WindowRow(layer, seq.row_begin),
+                                .first_pos = seq.begin_pos,
+                                .count = seq.num_rows};
+  }
 }
 
 // Where the keys of every row are: its window and its selected compressed rows.
 AttentionRow* KeyLists(Step& step, int layer) {
   const ModelConfig& c = step.config();
   const bool compressed = c.compress_ratios[static_cast<size_t>(layer)] > 0;
-  const bool encoder_side = layer <= c.first_decoder_layer();
   auto* keys = step.scratch().Alloc<AttentionRow>(step.rows);
-  for (const SequenceStep& seq : step.sequences) {
-    const WindowFloors& floors = seq.state->floors;
+  for (size_t s = 0; s < step.sequences.size(); ++s) {
+    const SequenceStep& seq = step.sequences[s];
+    const StepWrites::Rows& fresh = step.WrittenTo(layer, s);
     const WindowView window{.ring = seq.state->Ring(layer),
-                            .fresh = step.WindowRow(layer, seq.row_begin),
-                            .fresh_begin = seq.begin_pos,
-                            .floor = encoder_side ? floors.encoder : floors.decoder,
+                            .fresh = fresh.data,
+                            .fresh_begin = fresh.first_pos,
+                            .floor = seq.state->RingFloor(layer),
                             .ring_rows = step.layout().ring_rows(),
                             .row_bytes = static_cast<int32_t>(step.layout().window_row_bytes())};
     const BlockRowsView rows = compressed
@@ -124,21 +130,23 @@ void Rotate(Step& step, const CosSin& rope, const RotateArgs& args) {
        args.rows);
 }
 
+void WriteCaches(Step& step, int layer) {
+  const LayerWeights& w = step.parts.weights->layers[static_cast<size_t>(layer)];
+  const ScratchArena::Scope scope(step.scratch());
+  StoreWindowRows(step, layer, Quantize(step, step.x, step.rows, w.attention.wkv));
+  if (w.compressor) Compress(step, layer);
+}
+
 void Attention(Step& step, int layer) {
   const ModelConfig& c = step.config();
   const LayerWeights& layer_weights = step.parts.weights->layers[static_cast<size_t>(layer)];
   const AttentionWeights& w = layer_weights.attention;
   const ScratchArena::Scope scope(step.scratch());
 
-  const Operand x = Quantize(step, step.x, step.rows, w.wq_a);
-  StoreWindowRows(step, layer, x);
-  if (layer_weights.compressor) Compress(step, layer);
-
   auto* q_latent = step.scratch().Alloc<float>(step.rows * c.q_lora_rank);
-  Linear(step, x, w.wq_a, q_latent);
+  Linear(step, Quantize(step, step.x, step.rows, w.wq_a), w.wq_a, q_latent);
   Norm(step, q_latent, w.q_norm, step.rows, c.q_lora_rank, q_latent);
   if (layer_weights.indexer) SelectEntries(step, layer, q_latent);
-
   const bool compressed = c.compress_ratios[static_cast<size_t>(layer)] > 0;
   if (compressed) {
     step.Note("sel", layer, c.index_top_k, step.selection.selected);

@@ -6,8 +6,12 @@
 
 namespace deepinfer {
 
-// step.x [rows, hidden] -> step.y.  Writes the layer's window rows and, if the layer is a source,
-// its compressed rows, index keys and selection.
+// From step.x [rows, hidden]: the layer's window rows and, if it is a source, the compressed rows
+// and index keys.  All that a row which ends here leaves behind.
+void WriteCaches(Step& step, int layer);
+
+// step.x [rows, hidden] -> step.y, over the caches that WriteCaches has brought up to date.  An
+// index source also makes its selection.
 void Attention(Step& step, int layer);
 
 // Section 7.1: appends the compressed KV rows and index keys that the step's rows complete.

@@ -79,16 +79,19 @@ void NgramMemory(Step& step, int layer) {
   const auto found = std::find(c.ngram_layers.begin(), c.ngram_layers.end(), layer);
   const int64_t table = found - c.ngram_layers.begin();
   const int64_t width = c.ngram_row_count() * c.ngram_head_dim;
-  const int64_t at = table * step.rows * width;
+  const int64_t at = table * step.capacity * width;
   const ScratchArena::Scope scope(step.scratch());
 
   auto* e = step.scratch().Alloc<float>(step.rows * width);
-  DecodeFp8Rows(step.context,
-                {.codes = step.ngram_codes + at,
-                 .scales = step.ngram_scales + at / kScaleBlock,
-                 .dim = width,
-                 .y = e},
-                step.rows);
+  for (const SequenceStep& seq : step.sequences) {
+    const int64_t from = at + seq.batch_row() * width;
+    DecodeFp8Rows(step.context,
+                  {.codes = step.ngram_codes + from,
+                   .scales = step.ngram_scales + from / kScaleBlock,
+                   .dim = width,
+                   .y = e + seq.row_begin * width},
+                  seq.num_rows);
+  }
   auto* kv = step.scratch().Alloc<float>(step.rows * w.wkv.n);
   Linear(step, Quantize(step, e, step.rows, w.wkv), w.wkv, kv);
   NgramGate(step.context,
