@@ -1,10 +1,10 @@
+// deepinfer synth: writes a made-up checkpoint in the released format.
 #pragma once
 
 namespace deepinfer {
 
 class CommandRegistry;
 
-// deepinfer synth: writes a made-up checkpoint in the released format.
 void AddSynthCommand(CommandRegistry& registry);
 
 }  // namespace deepinfer

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace deepinfer {
 namespace {
@@ -50,12 +51,20 @@ int AllowedCpus() {
   return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+// The number at the beginning of a text, after white space; 0 for "max", and for none.
+int64_t IntegerIn(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 // A quota of so much time per period, in whole CPUs, rounded up; none when unlimited.
 std::optional<int> QuotaCpus(const std::string& quota_text, const std::string& period_text) {
-  const long long quota = std::atoll(quota_text.c_str());
-  const long long period = std::atoll(period_text.c_str());
+  const int64_t quota = IntegerIn(quota_text);
+  const int64_t period = IntegerIn(period_text);
   if (quota <= 0 || period <= 0) return std::nullopt;
-  return static_cast<int>(std::max(1LL, (quota + period - 1) / period));
+  return static_cast<int>(std::max<int64_t>(1, (quota + period - 1) / period));
 }
 
 }  // namespace
@@ -63,11 +72,12 @@ std::optional<int> QuotaCpus(const std::string& quota_text, const std::string& p
 MachineLimits ReadMachineLimits() {
   MachineLimits limits;
   limits.cpus = AllowedCpus();
-  const std::string total_kb = LineOf("/proc/meminfo", "MemTotal:").value_or("");
-  limits.memory_bytes = std::strtoull(total_kb.c_str(), nullptr, 10) << 10;
+  const int64_t total_kb = IntegerIn(LineOf("/proc/meminfo", "MemTotal:").value_or(""));
+  limits.memory_bytes = static_cast<uint64_t>(total_kb) << 10;
   const auto limit_memory = [&](const std::optional<std::string>& text) {
-    const uint64_t bytes = text ? std::strtoull(text->c_str(), nullptr, 10) : 0;  // "max" gives 0
-    if (bytes > 0) limits.memory_bytes = std::min(limits.memory_bytes, bytes);
+    const int64_t bytes = IntegerIn(text.value_or(""));
+    if (bytes > 0)
+      limits.memory_bytes = std::min(limits.memory_bytes, static_cast<uint64_t>(bytes));
   };
   const auto limit_cpus = [&](const std::optional<int>& cpus) {
     if (cpus) limits.cpus = std::min(limits.cpus, *cpus);
