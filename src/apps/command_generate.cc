@@ -10,6 +10,7 @@
 #include "apps/command.h"
 #include "apps/interrupt.h"
 #include "apps/load_model.h"
+#include "apps/prefill_flags.h"
 #include "apps/sampling_flags.h"
 #include "engine/generation_defaults.h"
 #include "engine/generator.h"
@@ -28,6 +29,7 @@ struct Flags {
   std::string effort;
   std::vector<std::string> stop;
   SamplingFlags sampling;
+  PrefillFlags prefill;
   int64_t max_tokens = 0;
   int64_t chunk = 0;
   int num_logprobs = -1;
@@ -175,6 +177,7 @@ Status Run(const Flags& flags, const CommandContext& context) {
                                   .sampling = std::move(sampling),
                                   .stop = flags.stop,
                                   .max_tokens = flags.max_tokens,
+                                  .prefill = flags.prefill.Options(),
                                   .chunk = flags.chunk};
   const InterruptScope interrupt(model->context());
   const OnText stream = [&](std::string_view text) {
@@ -204,6 +207,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", flags.json, "the result as one JSON object");
   flags.sampling.AddTo(app);
+  flags.prefill.AddTo(app);
 }
 
 }  // namespace

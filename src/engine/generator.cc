@@ -36,6 +36,11 @@ Status CheckRequest(const ModelInstance& model, const GenerationRequest& request
         fmt::format("prompt: found {} tokens, expected fewer than the context of {}", prompt_len,
                     model.max_model_len()));
   }
+  if (request.prefill.keep < model.config().window_size) {
+    return InvalidArgument(
+        fmt::format("--yoco-prefill-keep-tokens: found {}, expected at least the window, {}",
+                    request.prefill.keep, model.config().window_size));
+  }
   if (request.max_tokens < 0) {
     return InvalidArgument(
         fmt::format("max_tokens: found {}, expected a positive count", request.max_tokens));
@@ -57,7 +62,7 @@ class Run {
         stops_(request.stop) {
     result_.seed = request.sampling.seed ? *request.sampling.seed : DrawSeed();
     result_.prompt_len = static_cast<int64_t>(request.prompt.size());
-    state_.prompt_len = result_.prompt_len;
+    BeginPrompt(state_, request.prefill, result_.prompt_len);
     for (const BatchRow& row : request.prompt) {
       if (row.kind == RowKind::kText) counts_.AddPrompt(row.token);
     }
@@ -75,7 +80,9 @@ class Run {
 
  private:
   Status Forward(std::span<const BatchRow> rows, bool want_logits) {
-    const SequenceSlice slice{.state = &state_, .num_rows = static_cast<int64_t>(rows.size())};
+    const SequenceSlice slice{.state = &state_,
+                              .num_rows = static_cast<int64_t>(rows.size()),
+                              .prefill = request_.prefill};
     const auto last = static_cast<int32_t>(rows.size()) - 1;
     return model_.transformer().Forward(
         model_.context(),

@@ -19,6 +19,7 @@ struct GenerationRequest {
   std::vector<std::string> stop;  // stop strings, not part of the text
   int64_t max_tokens = 0;         // 0: as many as the context allows
   bool ignore_eos = false;
+  PrefillOptions prefill;
   int64_t chunk = 0;  // largest prefill chunk; 0: kMaxBatchRows
 };
 
