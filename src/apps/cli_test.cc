@@ -10,6 +10,7 @@
 
 #include "apps/model_dir.h"
 #include "io/file.h"
+#include "tests/support/scratch_dir.h"
 
 namespace deepinfer {
 namespace {
@@ -24,14 +25,13 @@ struct Outcome {
   std::string err;
 };
 
-Path Scratch(const std::string& name) { return Path(testing::TempDir()) / ("cli_" + name); }
-
 std::string Quoted(const Path& path) { return fmt::format("'{}'", path.string()); }
 
 // Runs `prefix deepinfer arguments` in a shell.
 Outcome Deepinfer(const std::string& arguments, const std::string& prefix = "") {
-  const Path out = Scratch("stdout");
-  const Path err = Scratch("stderr");
+  const ScratchDir scratch;
+  const Path out = scratch / "stdout";
+  const Path err = scratch / "stderr";
   const bool redirected = arguments.find('>') != std::string::npos;
   const std::string command =
       fmt::format("{} '{}' {} {} 2>{} </dev/null", prefix, DEEPINFER_BINARY, arguments,
@@ -115,7 +115,8 @@ TEST(CommandLineTest, FullDiskAndClosedPipeAreFailures) {
 }
 
 TEST(CommandLineTest, FlagsWinOverTheEnvironmentAndThatOverTheFile) {
-  const Path config = Scratch("config.toml");
+  const ScratchDir scratch;
+  const Path config = scratch / "config.toml";
   WriteText(config, "threads = 5\nmax-model-len = 300\n[inspect]\njson = true\n");
   const std::string file = " --config " + Quoted(config);
   EXPECT_THAT(Deepinfer("inspect" + file).out, HasSubstr("\"threads\": 5"));
@@ -147,8 +148,8 @@ TEST(CommandLineTest, ShippedModelIsFoundFromAnywhere) {
 }
 
 TEST(CommandLineTest, SynthesisedCheckpointIsVerifiedAndDamageIsFound) {
-  const Path dir = Scratch("synth");
-  std::filesystem::remove_all(dir);
+  const ScratchDir scratch;
+  const Path dir = scratch / "synth";
   const Outcome synth = Deepinfer("synth --preset tiny --seed 3 --out " + Quoted(dir));
   ASSERT_EQ(synth.exit_code, 0) << synth.err;
   EXPECT_THAT(synth.out, HasSubstr("1,236 tensors"));
@@ -167,12 +168,11 @@ TEST(CommandLineTest, SynthesisedCheckpointIsVerifiedAndDamageIsFound) {
   const Outcome truncated = Deepinfer("verify checkpoint --model " + Quoted(dir));
   EXPECT_EQ(truncated.exit_code, 1);
   EXPECT_THAT(truncated.err, HasSubstr("truncated"));
-  std::filesystem::remove_all(dir);
 }
 
 TEST(CommandLineTest, FullDiskDuringSynthesisLeavesNothing) {
-  const Path dir = Scratch("full");
-  std::filesystem::remove_all(dir);
+  const ScratchDir scratch;
+  const Path dir = scratch / "full";
   // ulimit -f counts blocks of 512 or 1,024 bytes; either way 1,000 of them are too few.
   const Outcome run =
       Deepinfer("synth --preset tiny --out " + Quoted(dir), "trap '' XFSZ; ulimit -f 1000;");

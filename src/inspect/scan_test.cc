@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "tests/support/scratch_dir.h"
+
 namespace deepinfer {
 namespace {
 
@@ -15,15 +17,13 @@ class ScanTest : public testing::Test {
  protected:
   static constexpr int64_t kCount = (int64_t{16} << 20) + 5;  // two pieces of one-byte elements
 
-  Path dir_ =
-      Path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+  ScratchDir dir_;
   std::vector<uint8_t> scales_ = std::vector<uint8_t>(kCount, 120);
   std::vector<uint8_t> codes_ = std::vector<uint8_t>(kCount, 0x7E);
   std::vector<uint16_t> bf16_ = std::vector<uint16_t>(100, 0x3F80);
   std::vector<float> f32_ = std::vector<float>(101, 3e38f);
 
   Result<Checkpoint> Store() {
-    std::filesystem::create_directories(dir_);
     const std::vector<TensorSpec> specs = {
         {.name = "odd", .dtype = DType::kU8, .shape = {1}},  // leaves the others unaligned
         {.name = "bf16", .dtype = DType::kBf16, .shape = {100}},
@@ -38,7 +38,7 @@ class ScanTest : public testing::Test {
     RETURN_IF_ERROR(writer.Write(std::as_bytes(std::span(f32_))));
     RETURN_IF_ERROR(writer.Write(std::as_bytes(std::span(scales_))));
     RETURN_IF_ERROR(writer.Commit());
-    return Checkpoint::Open(dir_);
+    return Checkpoint::Open(dir_.path());
   }
 };
 

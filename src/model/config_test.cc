@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/scratch_dir.h"
+
 namespace deepinfer {
 namespace {
 
@@ -230,7 +232,8 @@ TEST(ModelConfigTest, AKeyThatStandsTwiceIsRefused) {
 
 TEST(ModelConfigTest, MissingDirectoryAndFileAreNamed) {
   EXPECT_EQ(ModelConfig::Load("/no/such/dir").status().code(), ErrorCode::kNotFound);
-  EXPECT_THAT(ModelConfig::Load(testing::TempDir()).status().message(), HasSubstr("config.json"));
+  const ScratchDir empty;
+  EXPECT_THAT(ModelConfig::Load(empty.path()).status().message(), HasSubstr("config.json"));
   EXPECT_FALSE(ModelConfig::Load(Path(std::string(5000, 'a'))).ok());
 }
 

@@ -16,6 +16,7 @@
 #include "synth/tokenizer_files.h"
 #include "tensor/bf16.h"
 #include "tensor/fp8.h"
+#include "tests/support/scratch_dir.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -23,14 +24,6 @@ namespace deepinfer {
 namespace {
 
 using testing::HasSubstr;
-
-Path FreshPath() {
-  const Path dir =
-      Path(testing::TempDir()) /
-      (std::string("synth_") + testing::UnitTest::GetInstance()->current_test_info()->name());
-  std::filesystem::remove_all(dir);
-  return dir;
-}
 
 ModelConfig Tiny(const PresetChanges& changes = {}) { return *ConfigOf(Preset::kTiny, changes); }
 
@@ -41,7 +34,8 @@ uint64_t HashOf(std::span<const std::byte> bytes) {  // FNV-1a
 }
 
 TEST(SynthesizeTest, WhatItWritesIsAValidCheckpoint) {
-  const Path dir = FreshPath();
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
   const Result<SynthReport> report = Synthesize(Tiny(), {.dir = dir});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->files, 1);
@@ -55,27 +49,24 @@ TEST(SynthesizeTest, WhatItWritesIsAValidCheckpoint) {
   ASSERT_TRUE(ngrams.ok());
   const Result<NgramLayout> layout = NgramLayout::Parse(*config, *ngrams);
   EXPECT_TRUE(layout.ok()) << layout.status().message();
-  std::filesystem::remove_all(dir);
 }
 
 TEST(SynthesizeTest, BytesAreThoseOfTheSeedOnEveryMachine) {
-  const Path dir = FreshPath();
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
   ASSERT_TRUE(Synthesize(Tiny(), {.dir = dir, .seed = 7}).ok());
   const Result<MappedFile> file = MappedFile::Open(dir / "model.safetensors");
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(HashOf(file->bytes()), 3406138206246381679u);
-  const Path other = dir.string() + "_other";
-  std::filesystem::remove_all(other);
+  const Path other = scratch / "other";
   ASSERT_TRUE(Synthesize(Tiny(), {.dir = other, .seed = 8}).ok());
   EXPECT_NE(HashOf(MappedFile::Open(other / "model.safetensors")->bytes()), HashOf(file->bytes()));
-  std::filesystem::remove_all(dir);
-  std::filesystem::remove_all(other);
 }
 
 TEST(SynthesizeTest, ShardsHoldTheSameTensorsAsOneFile) {
-  const Path dir = FreshPath();
-  const Path single = dir.string() + "_single";
-  std::filesystem::remove_all(single);
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
+  const Path single = scratch / "single";
   const Result<SynthReport> report = Synthesize(Tiny(), {.dir = dir, .max_shard_bytes = 1 << 20});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_GT(report->files, 3);
@@ -88,12 +79,11 @@ TEST(SynthesizeTest, ShardsHoldTheSameTensorsAsOneFile) {
   for (const auto& [name, tensor] : a->tensors()) {
     EXPECT_EQ(HashOf(tensor.view.bytes), HashOf(b->Find(name)->view.bytes)) << name;
   }
-  std::filesystem::remove_all(dir);
-  std::filesystem::remove_all(single);
 }
 
 TEST(SynthesizeTest, LargeTablesAreHolesWithGoodScales) {
-  const Path dir = FreshPath();
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
   const ModelConfig config = Tiny();
   const Result<SynthReport> report = Synthesize(config, {.dir = dir, .max_dense_table_bytes = 0});
   ASSERT_TRUE(report.ok());
@@ -107,11 +97,11 @@ TEST(SynthesizeTest, LargeTablesAreHolesWithGoodScales) {
     EXPECT_EQ(zeros, tensor.view.dtype == DType::kF8E4M3);
     EXPECT_TRUE(zeros || !FirstBadScale(tensor.view.bytes));
   }
-  std::filesystem::remove_all(dir);
 }
 
 TEST(SynthesizeTest, DirectoryInUseIsRefusedAndLeftAlone) {
-  const Path dir = FreshPath();
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
   std::filesystem::create_directories(dir);
   Result<FileWriter> file = FileWriter::Create(dir / "mine.txt");
   ASSERT_TRUE(file.ok());
@@ -120,11 +110,11 @@ TEST(SynthesizeTest, DirectoryInUseIsRefusedAndLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(dir / "mine.txt"));
   EXPECT_THAT(Synthesize(Tiny(), {.dir = dir / "mine.txt"}).status().message(),
               HasSubstr("found a file"));
-  std::filesystem::remove_all(dir);
 }
 
 TEST(SynthesizeTest, AStoppedRunLeavesNothing) {
-  const Path dir = FreshPath();
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
   const Result<SynthReport> report =
       Synthesize(Tiny(), {.dir = dir, .should_stop = [] { return true; }});
   EXPECT_EQ(report.status().code(), ErrorCode::kCancelled);
@@ -132,7 +122,8 @@ TEST(SynthesizeTest, AStoppedRunLeavesNothing) {
 }
 
 TEST(SynthesizeTest, AFailedWriteIsReportedAndLeavesNothing) {
-  const Path dir = FreshPath();
+  const ScratchDir scratch;
+  const Path dir = scratch / "made";
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit small = before;

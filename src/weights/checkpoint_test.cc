@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "tests/support/scratch_dir.h"
 #include "weights/expert_source.h"
 #include "weights/ngram_source.h"
 
@@ -13,15 +14,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-// A directory of its own for every test.
-Path FreshDir() {
-  const Path dir =
-      Path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
-  std::filesystem::remove_all(dir);
-  std::filesystem::create_directories(dir);
-  return dir;
-}
 
 void WriteText(const Path& path, std::string_view text) {
   Result<FileWriter> file = FileWriter::Create(path);
@@ -51,9 +43,9 @@ std::string RefusalOf(const Path& dir) {
 }
 
 TEST(CheckpointTest, SingleFileIsOpenedAndThePrefixIsDropped) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   WriteTensors(dir / "model.safetensors", {Bytes("model.embed.weight"), Bytes("head.weight")});
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir.path());
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   EXPECT_NE(checkpoint->Find("embed.weight"), nullptr);
   EXPECT_NE(checkpoint->Find("head.weight"), nullptr);
@@ -70,9 +62,9 @@ TEST(CheckpointTest, ShardsAreOpenedAsTheIndexSays) {
 }
 
 TEST(CheckpointTest, TensorsStayWhereTheyAreWhenTheCheckpointMoves) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   WriteTensors(dir / "model.safetensors", {Bytes("a")});
-  Result<Checkpoint> opened = Checkpoint::Open(dir);
+  Result<Checkpoint> opened = Checkpoint::Open(dir.path());
   ASSERT_TRUE(opened.ok());
   const std::byte* data = opened->Find("a")->view.bytes.data();
   const Checkpoint moved = *std::move(opened);
@@ -82,73 +74,73 @@ TEST(CheckpointTest, TensorsStayWhereTheyAreWhenTheCheckpointMoves) {
 
 TEST(CheckpointTest, MissingDirectoriesAndFilesAreNamed) {
   EXPECT_THAT(RefusalOf("/no/such/dir"), HasSubstr("/no/such/dir"));
-  EXPECT_THAT(RefusalOf(FreshDir()), HasSubstr("model.safetensors.index.json"));
+  EXPECT_THAT(RefusalOf(ScratchDir().path()), HasSubstr("model.safetensors.index.json"));
   EXPECT_NE(RefusalOf(Path(std::string(5000, 'a'))), "");
 }
 
 TEST(CheckpointTest, IndexAndShardsMustAgree) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   const Path index = dir / "model.safetensors.index.json";
   WriteTensors(dir / "s1.safetensors", {Bytes("a"), Bytes("b")});
   WriteTensors(dir / "s2.safetensors", {Bytes("c")});
 
   WriteText(index, R"({"weight_map":{"a":"s1.safetensors","b":"s1.safetensors",)"
                    R"("c":"s2.safetensors"}})");
-  EXPECT_EQ(RefusalOf(dir), "");
+  EXPECT_EQ(RefusalOf(dir.path()), "");
 
   WriteText(index, R"({"weight_map":{"a":"s1.safetensors","b":"s1.safetensors",)"
                    R"("c":"s3.safetensors"}})");
-  EXPECT_THAT(RefusalOf(dir), HasSubstr("s3.safetensors"));
+  EXPECT_THAT(RefusalOf(dir.path()), HasSubstr("s3.safetensors"));
 
   WriteText(index, R"({"weight_map":{"a":"s1.safetensors","b":"s2.safetensors",)"
                    R"("c":"s2.safetensors"}})");
-  EXPECT_THAT(RefusalOf(dir),
+  EXPECT_THAT(RefusalOf(dir.path()),
               AllOf(HasSubstr("'b'"), HasSubstr("s1.safetensors"), HasSubstr("s2.safetensors")));
 
   WriteText(index, R"({"weight_map":{"a":"s1.safetensors","c":"s2.safetensors"}})");
-  EXPECT_THAT(RefusalOf(dir), AllOf(HasSubstr("'b'"), HasSubstr("nowhere")));
+  EXPECT_THAT(RefusalOf(dir.path()), AllOf(HasSubstr("'b'"), HasSubstr("nowhere")));
 
   WriteText(index, R"({"weight_map":{"a":"s1.safetensors","b":"s1.safetensors",)"
                    R"("c":"s2.safetensors","d":"s2.safetensors"}})");
-  EXPECT_THAT(RefusalOf(dir), AllOf(HasSubstr("'d'"), HasSubstr("nothing")));
+  EXPECT_THAT(RefusalOf(dir.path()), AllOf(HasSubstr("'d'"), HasSubstr("nothing")));
 }
 
 TEST(CheckpointTest, MalformedIndexesAreRefused) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   WriteTensors(dir / "s1.safetensors", {Bytes("a")});
   for (const char* text : {"", "[]", "{}", "{\"weight_map\":1}", R"({"weight_map":{"a":1}})",
                            R"({"weight_map":{"a":"../x/s1.safetensors"}})",
                            R"({"weight_map":{"a":""}})", R"({"weight_map":{"a":".."}})",
                            R"({"weight_map":{"a":"s1.safetensors","a":"s1.safetensors"}})"}) {
     WriteText(dir / "model.safetensors.index.json", text);
-    EXPECT_NE(RefusalOf(dir), "") << text;
+    EXPECT_NE(RefusalOf(dir.path()), "") << text;
   }
 }
 
 TEST(CheckpointTest, OneNameInTwoShardsIsRefused) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   WriteTensors(dir / "s1.safetensors", {Bytes("model.a")});
   WriteTensors(dir / "s2.safetensors", {Bytes("a")});
   WriteText(dir / "model.safetensors.index.json",
             R"({"weight_map":{"model.a":"s1.safetensors","a":"s2.safetensors"}})");
-  EXPECT_THAT(RefusalOf(dir), AllOf(HasSubstr("'a'"), HasSubstr("s1"), HasSubstr("s2")));
+  EXPECT_THAT(RefusalOf(dir.path()), AllOf(HasSubstr("'a'"), HasSubstr("s1"), HasSubstr("s2")));
 }
 
 TEST(CheckpointTest, CopiesOfEmbeddingAndHeadInDraftBlocksAreLeftAside) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   WriteTensors(dir / "model.safetensors",
                {Bytes("mtp.0.embed.weight"), Bytes("mtp.12.head.weight"),
                 Bytes("mtp.2.markov_head.embed.weight"), Bytes("mtp.0.x.head.weight")});
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir.path());
   ASSERT_TRUE(checkpoint.ok());
   EXPECT_EQ(checkpoint->tensors().size(), 2u);
   EXPECT_NE(checkpoint->Find("mtp.2.markov_head.embed.weight"), nullptr);
 }
 
 TEST(CheckpointTest, ValidationNamesTheFirstDifference) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   WriteTensors(dir / "model.safetensors", {Bytes("a"), Bytes("b", 8)});
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir.path());
   ASSERT_TRUE(checkpoint.ok());
   const auto refusal = [&](std::vector<TensorSpec> specs) {
     return checkpoint->Validate(specs).message();
@@ -181,14 +173,14 @@ TEST(CheckpointTest, ScaleBytesOutsideTheirRangeAreFoundWhereverTheyAre) {
 }
 
 TEST(CheckpointTest, BadScalesOfLinearsFailValidationAndThoseOfTablesWait) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   const std::vector<TensorSpec> specs = {
       {.name = "layers.0.attn.wkv.scale", .dtype = DType::kF8E8M0, .shape = {2, 2}},
       {.name = "layers.1.engram.embed.scale", .dtype = DType::kF8E8M0, .shape = {2, 2}}};
   WriteTensors(dir / "model.safetensors", {specs[1]}, 7);
-  EXPECT_TRUE(Checkpoint::Open(dir)->Validate(std::span(specs).subspan(1)).ok());
+  EXPECT_TRUE(Checkpoint::Open(dir.path())->Validate(std::span(specs).subspan(1)).ok());
   WriteTensors(dir / "model.safetensors", specs, 7);
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir.path());
   ASSERT_TRUE(checkpoint.ok());
   EXPECT_TRUE(checkpoint->ValidateLayout(specs).ok());
   EXPECT_THAT(checkpoint->Validate(specs).message(),
@@ -214,7 +206,7 @@ std::vector<TensorSpec> SmallSpecs() {
 }
 
 TEST(ExpertSourceTest, LeasesPointIntoTheFileAndBadScalesAreRefusedOnAcquisition) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   const std::vector<TensorSpec> specs = SmallSpecs();
   Result<SafetensorsWriter> writer =
       SafetensorsWriter::Create(dir / "model.safetensors", std::span(specs));
@@ -226,7 +218,7 @@ TEST(ExpertSourceTest, LeasesPointIntoTheFileAndBadScalesAreRefusedOnAcquisition
     ASSERT_TRUE(writer->Write(std::as_bytes(std::span(bytes))).ok());
   }
   ASSERT_TRUE(writer->Commit().ok());
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir.path());
   ASSERT_TRUE(checkpoint.ok());
   const std::unique_ptr<ExpertSource> source =
       MapExperts(*checkpoint, {.num_layers = 1, .num_experts = 2});
@@ -242,7 +234,7 @@ TEST(ExpertSourceTest, LeasesPointIntoTheFileAndBadScalesAreRefusedOnAcquisition
 }
 
 TEST(NgramSourceTest, RowsAreCopiedInTheOrderAskedForAndTheirScalesChecked) {
-  const Path dir = FreshDir();
+  const ScratchDir dir;
   const std::vector<TensorSpec> specs = {
       {.name = "layers.0.engram.embed.weight", .dtype = DType::kF8E4M3, .shape = {3, 32}},
       {.name = "layers.0.engram.embed.scale", .dtype = DType::kF8E8M0, .shape = {3, 1}}};
@@ -255,7 +247,7 @@ TEST(NgramSourceTest, RowsAreCopiedInTheOrderAskedForAndTheirScalesChecked) {
   ASSERT_TRUE(writer->Write(std::span<const uint8_t>(codes)).ok());
   ASSERT_TRUE(writer->Write(std::span<const uint8_t>(scales)).ok());
   ASSERT_TRUE(writer->Commit().ok());
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir.path());
   ASSERT_TRUE(checkpoint.ok());
   const int layers[] = {0};
   const std::unique_ptr<NgramSource> source = MapNgramTables(*checkpoint, layers);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "tests/support/scratch_dir.h"
 #include "weights/safetensors_writer.h"
 
 namespace deepinfer {
@@ -12,40 +13,31 @@ namespace {
 
 using testing::HasSubstr;
 
-Path Scratch(const char* name) { return Path(testing::TempDir()) / name; }
-
 std::string Length(uint64_t bytes) {
   std::string text(8, '\0');
   std::memcpy(text.data(), &bytes, 8);
   return text;
 }
 
-// The file of this header and data; returns its path.
-Path FileOf(const std::string& header, const std::string& data) {
-  const Path path = Scratch("raw.safetensors");
-  Result<FileWriter> file = FileWriter::Create(path);
-  EXPECT_TRUE(file.ok());
-  EXPECT_TRUE(file->Write(Length(header.size()) + header + data).ok());
-  EXPECT_TRUE(file->Commit().ok());
-  return path;
-}
-
-Path FileOf(const std::string& bytes) {
-  const Path path = Scratch("bytes.safetensors");
+// What the reader says about a file of these bytes; empty when it accepts them.
+std::string RefusalOf(const std::string& bytes) {
+  const ScratchDir dir;
+  const Path path = dir / "raw.safetensors";
   Result<FileWriter> file = FileWriter::Create(path);
   EXPECT_TRUE(file.ok());
   EXPECT_TRUE(file->Write(bytes).ok());
   EXPECT_TRUE(file->Commit().ok());
-  return path;
+  const Result<SafetensorsFile> opened = SafetensorsFile::Open(path);
+  return opened.ok() ? "" : opened.status().message();
 }
 
-std::string RefusalOf(const Path& path) {
-  const Result<SafetensorsFile> file = SafetensorsFile::Open(path);
-  return file.ok() ? "" : file.status().message();
+std::string RefusalOf(const std::string& header, const std::string& data) {
+  return RefusalOf(Length(header.size()) + header + data);
 }
 
 TEST(SafetensorsTest, ReaderGivesBackWhatTheWriterWrote) {
-  const Path path = Scratch("round_trip.safetensors");
+  const ScratchDir dir;
+  const Path path = dir / "round_trip.safetensors";
   const std::vector<TensorSpec> specs = {{.name = "a\"b\\c", .dtype = DType::kF32, .shape = {2, 3}},
                                          {.name = "scalar", .dtype = DType::kI64, .shape = {}},
                                          {.name = "none", .dtype = DType::kBf16, .shape = {0, 7}},
@@ -127,30 +119,30 @@ TEST(SafetensorsTest, MalformedHeadersAreRefusedWithFileTensorFoundAndExpected) 
       {"", 0, {"JSON"}},
   };
   for (const Malformed& malformed : cases) {
-    const std::string message =
-        RefusalOf(FileOf(malformed.header, std::string(malformed.data_bytes, 'x')));
+    const std::string message = RefusalOf(malformed.header, std::string(malformed.data_bytes, 'x'));
     EXPECT_THAT(message, HasSubstr("raw.safetensors")) << malformed.header;
     for (const char* word : malformed.says) EXPECT_THAT(message, HasSubstr(word));
   }
 }
 
 TEST(SafetensorsTest, AbsurdLengthsAndOtherFilesAreRefused) {
-  EXPECT_THAT(RefusalOf(FileOf("")), HasSubstr("0 bytes"));
-  EXPECT_THAT(RefusalOf(FileOf("1234567")), HasSubstr("7 bytes"));
-  EXPECT_THAT(RefusalOf(FileOf(Length(uint64_t{1} << 60) + "{}")), HasSubstr("header length"));
-  EXPECT_THAT(RefusalOf(FileOf(Length(~uint64_t{0}) + "{}")), HasSubstr("header length"));
-  EXPECT_THAT(RefusalOf(FileOf(Length(3) + "{}")), HasSubstr("header length"));
-  EXPECT_THAT(RefusalOf(FileOf("PK\3\4 a zip archive, not tensors")), HasSubstr("header length"));
-  EXPECT_THAT(RefusalOf("/no/such.safetensors"), HasSubstr("/no/such.safetensors"));
-  EXPECT_EQ(RefusalOf(FileOf(Length(2) + "{}")), "");
+  EXPECT_THAT(RefusalOf(""), HasSubstr("0 bytes"));
+  EXPECT_THAT(RefusalOf("1234567"), HasSubstr("7 bytes"));
+  EXPECT_THAT(RefusalOf(Length(uint64_t{1} << 60) + "{}"), HasSubstr("header length"));
+  EXPECT_THAT(RefusalOf(Length(~uint64_t{0}) + "{}"), HasSubstr("header length"));
+  EXPECT_THAT(RefusalOf(Length(3) + "{}"), HasSubstr("header length"));
+  EXPECT_THAT(RefusalOf("PK\3\4 a zip archive, not tensors"), HasSubstr("header length"));
+  EXPECT_THAT(SafetensorsFile::Open("/no/such.safetensors").status().message(),
+              HasSubstr("/no/such.safetensors"));
+  EXPECT_EQ(RefusalOf(Length(2) + "{}"), "");
 }
 
 TEST(SafetensorsTest, EmptyTensorsMayShareAPlace) {
-  const Path path = FileOf(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)"
-                           R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
-                           R"("c":{"dtype":"U8","shape":[0,9],"data_offsets":[2,2]}})",
-                           "xx");
-  EXPECT_EQ(RefusalOf(path), "");
+  EXPECT_EQ(RefusalOf(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)"
+                      R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                      R"("c":{"dtype":"U8","shape":[0,9],"data_offsets":[2,2]}})",
+                      "xx"),
+            "");
 }
 
 }  // namespace
