@@ -53,6 +53,9 @@ function(deepinfer_tests name)
                              DEEPINFER_BINARY="${CMAKE_BINARY_DIR}/bin/deepinfer")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 900)
+  set(properties TIMEOUT 900)
+  if(ARG_LABELS)  # an empty value would shift the list
+    list(APPEND properties LABELS ${ARG_LABELS})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()
