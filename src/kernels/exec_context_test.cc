@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -9,6 +10,11 @@
 
 #include "kernels/kernels.h"
 #include "kernels/select.h"
+#include "tensor/bf16.h"
+#include "tensor/fp4.h"
+#include "tensor/fp8.h"
+#include "tensor/row_codec.h"
+#include "tests/support/op_goldens.h"
 
 namespace deepinfer {
 namespace {
@@ -31,6 +37,34 @@ TEST(FlushDenormalsTest, SubnormalsCountAsZeroWhileItLivesAndNoLonger) {
   }
   EXPECT_NE(smallest * half, 0.0f);
   EXPECT_NE(tiny * large, 0.0f);
+}
+
+TEST(FlushDenormalsTest, QuantisersAndFormatsGiveTheSameBitsEitherWay) {
+  std::vector<std::vector<float>> rows;
+  for (const char* name : {"act_quant_fp8_32", "fp4_e8m0_32", "nvfp4_e4m3_16"}) {
+    const std::vector<float> x = Floats(OpGoldens("ops_extra")[name]["x"]);
+    for (size_t at = 0; at < x.size(); at += 64) rows.emplace_back(&x[at], &x[at] + 64);
+  }
+  const auto encode_all = [&rows] {
+    std::vector<std::byte> out;
+    for (const RowFormat format : {RowFormat::kFp8E8M0, RowFormat::kFp4E8M0, RowFormat::kFp4E4M3}) {
+      for (const std::vector<float>& row : rows) {
+        std::vector<std::byte> bytes(static_cast<size_t>(RowBytes(format, 64)));
+        EncodeRow(format, row, bytes.data());
+        out.insert(out.end(), bytes.begin(), bytes.end());
+      }
+    }
+    for (uint32_t bits = 0; bits < 0x43E00000; bits += 65521) {
+      const auto x = std::bit_cast<float>(bits);
+      out.push_back(static_cast<std::byte>(EncodeE4M3(x)));
+      out.push_back(static_cast<std::byte>(EncodeE2M1(x)));
+      out.push_back(static_cast<std::byte>(FloatToBf16(x)));
+    }
+    return out;
+  };
+  const std::vector<std::byte> kept = encode_all();
+  const FlushDenormals flush;
+  EXPECT_EQ(encode_all(), kept);
 }
 
 TEST(ScratchArenaTest, AllocationsAreAlignedAndDoNotOverlap) {
