@@ -234,15 +234,28 @@ TEST_P(DotTest, ProductsThatUnderflowAreStillFused) {
     ExpectByTheBook(*GetParam(), ColumnOrder::kNatural,
                     {.format = WeightFormat::kBf16, .data = w.data(), .n = 64, .k = 256}, x);
   }
-  // 2^-126 + 2^-140: the sum keeps what the product alone would lose.
+}
+
+TEST_P(DotTest, ASumKeepsWhatAProductAloneWouldLose) {
   std::vector<float> x(32, 0.0f);
   std::vector<uint16_t> w(32, 0);
-  x[1] = 0x1p-126f;
-  w[1] = FloatToBf16(1);
-  x[0] = 0x1p-70f;
-  w[0] = FloatToBf16(0x1p-70f);
-  ExpectByTheBook(*GetParam(), ColumnOrder::kNatural,
-                  {.format = WeightFormat::kBf16, .data = w.data(), .n = 1, .k = 32}, x);
+  const WeightView view{.format = WeightFormat::kBf16, .data = w.data(), .n = 1, .k = 32};
+  // 2^-126 + 1.5 * 2^-(126+e): the second product is below the smallest normal number.
+  x[1] = x[0] = 0x1p-60f;
+  w[1] = FloatToBf16(0x1p-66f);
+  for (int e = -2; e <= 24; ++e) {
+    w[0] = FloatToBf16(std::ldexp(1.5f, -66 - e));
+    ExpectByTheBook(*GetParam(), ColumnOrder::kNatural, view, x);
+  }
+  // -2^127 + 1.5 * 1.5 * 2^(124+e): at e = 3 the second product exceeds the largest number, the sum
+  // does not.
+  x[1] = 0x1p64f;
+  w[1] = FloatToBf16(-0x1p63f);
+  x[0] = 0x1.8p64f;
+  for (int e = 0; e <= 4; ++e) {
+    w[0] = FloatToBf16(std::ldexp(1.5f, 60 + e));
+    ExpectByTheBook(*GetParam(), ColumnOrder::kNatural, view, x);
+  }
 }
 
 TEST_P(DotTest, ARowDoesNotDependOnTheRowsBesideIt) {
