@@ -14,8 +14,6 @@
 namespace deepinfer {
 namespace {
 
-constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
-
 bool Contains(const std::vector<int>& layers, int layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
@@ -144,15 +142,6 @@ Result<MachineReport> DescribeMachine(const InspectOptions& options) {
                        .memory = static_cast<int64_t>(memory)};
 }
 
-Result<ModelConfig> ReadConfig(const Path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return ModelConfig::Load(path);
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
-  Result<ModelConfig> config = ModelConfig::Parse(json);
-  if (!config.ok()) return std::move(config).status().WithContext(path.string());
-  return config;
-}
-
 // None for a directory that holds a configuration only.
 Result<std::optional<FilesReport>> ReadFiles(const Path& path, ModelConfig& config) {
   if (!Checkpoint::HasWeights(path)) return std::optional<FilesReport>();
@@ -181,7 +170,7 @@ int64_t InspectReport::bytes_per_token() const { return Sum(parts, &PartReport::
 
 Result<InspectReport> Inspect(const InspectOptions& options) {
   InspectReport report;
-  ASSIGN_OR_RETURN(report.config, ReadConfig(options.path));
+  ASSIGN_OR_RETURN(report.config, ModelConfig::Load(options.path));
   const int64_t longest = report.config.max_position_embeddings;
   if (options.max_model_len > longest) {
     return InvalidArgument(fmt::format("--max-model-len: found {}, expected at most {}",

@@ -353,15 +353,17 @@ Result<ModelConfig> ModelConfig::Parse(std::string_view json) {
   return c;
 }
 
-Result<ModelConfig> ModelConfig::Load(const Path& dir) {
+Result<ModelConfig> ModelConfig::Load(const Path& path) {
   std::error_code error;
-  if (!std::filesystem::is_directory(dir, error)) {
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  if (!is_file && !std::filesystem::is_directory(path, error)) {
     return NotFound(
-        fmt::format("{}: found no such directory, expected a checkpoint directory", dir.string()));
+        fmt::format("{}: found no such directory, expected a checkpoint directory", path.string()));
   }
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(dir / "config.json", kMaxConfigBytes));
+  const Path file = is_file ? path : path / "config.json";
+  ASSIGN_OR_RETURN(const std::string json, ReadFile(file, kMaxConfigBytes));
   Result<ModelConfig> config = Parse(json);
-  if (!config.ok()) return std::move(config).status().WithContext(dir.string());
+  if (!config.ok()) return std::move(config).status().WithContext(path.string());
   return config;
 }
 

@@ -108,8 +108,8 @@ struct ModelConfig {
 
   // Parses and validates; every error names the key, what was found and what was expected.
   static Result<ModelConfig> Parse(std::string_view json);
-  // <dir>/config.json
-  static Result<ModelConfig> Load(const Path& dir);
+  // Of a checkpoint directory, or of a config.json itself.
+  static Result<ModelConfig> Load(const Path& path);
 
   // For a checkpoint without any tensor of the draft head.
   void DropDraftHead();

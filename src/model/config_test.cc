@@ -230,6 +230,13 @@ TEST(ModelConfigTest, AKeyThatStandsTwiceIsRefused) {
               HasSubstr("text_config.head_dim"));
 }
 
+TEST(ModelConfigTest, ADirectoryAndTheFileItselfGiveTheSame) {
+  const Path dir = Path(DEEPINFER_SOURCE_DIR) / "tests/golden/wide";
+  const Result<ModelConfig> config = ModelConfig::Load(dir / "config.json");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->canonical_text, ModelConfig::Load(dir)->canonical_text);
+}
+
 TEST(ModelConfigTest, MissingDirectoryAndFileAreNamed) {
   EXPECT_EQ(ModelConfig::Load("/no/such/dir").status().code(), ErrorCode::kNotFound);
   const ScratchDir empty;
