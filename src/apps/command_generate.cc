@@ -112,7 +112,7 @@ Result<std::vector<int32_t>> PromptTokens(const Flags& flags, const ModelInstanc
     return Unsupported(
         fmt::format("messages: found {} images, expected text only", prompt.images.size()));
   }
-  return model.tokenizer()->Encode(prompt.Text());
+  return model.tokenizer()->EncodeSegments(prompt.segments);
 }
 
 std::string_view FinishName(FinishReason reason) {
