@@ -30,9 +30,10 @@ class [[nodiscard]] Status {
       : error_(std::make_unique<Error>(Error{code, std::move(message)})) {}
   Status(Status&&) noexcept = default;
   Status& operator=(Status&&) noexcept = default;
-  Status(const Status& other) : error_(other.error_ ? new Error(*other.error_) : nullptr) {}
+  Status(const Status& other)
+      : error_(other.error_ ? std::make_unique<Error>(*other.error_) : nullptr) {}
   Status& operator=(const Status& other) {
-    error_.reset(other.error_ ? new Error(*other.error_) : nullptr);
+    error_ = other.error_ ? std::make_unique<Error>(*other.error_) : nullptr;
     return *this;
   }
 

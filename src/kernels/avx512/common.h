@@ -6,7 +6,8 @@
 #include <immintrin.h>
 
 #include <cstdint>
-#include <cstdlib>
+
+#include "kernels/workspace.h"
 
 namespace deepinfer::avx512 {
 namespace {
@@ -50,26 +51,6 @@ namespace {
 [[gnu::always_inline]] inline __m512 Dot(__m512 acc, __m512i x, __m512i w) {
   return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(w));
 }
-
-// Memory of one thread that grows while warming up and is kept; 64-byte aligned.
-class Workspace {
- public:
-  ~Workspace() { std::free(data_); }
-
-  void* Get(size_t bytes) {
-    if (bytes > size_) {
-      std::free(data_);
-      size_ = (bytes + 4095) / 4096 * 4096;
-      data_ = std::aligned_alloc(64, size_);
-      if (data_ == nullptr) std::abort();
-    }
-    return data_;
-  }
-
- private:
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 }  // namespace
 }  // namespace deepinfer::avx512

@@ -1,0 +1,27 @@
+// Memory of one thread that a kernel needs beside its parameters.  Grows while warming up and is
+// kept, so that steps allocate nothing.  Out of line: kernel files with their own instruction set
+// must not instantiate what other files use too.
+#pragma once
+
+#include <cstddef>
+
+namespace deepinfer {
+
+// Not thread-safe: make it thread_local.
+class Workspace {
+ public:
+  Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace();
+
+  // At least `bytes` bytes, 64-byte aligned, valid until the next call; the content is lost when it
+  // grows.
+  void* Get(size_t bytes);
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace deepinfer
