@@ -15,18 +15,6 @@ namespace {
 
 constexpr uint64_t kMaxNgramFileBytes = uint64_t{256} << 20;
 
-// The draft head is used when it is there; a checkpoint without any of its tensors runs without.
-bool HasDraftHead(const Checkpoint& checkpoint) {
-  const auto first = checkpoint.tensors().lower_bound("mtp.");
-  return first != checkpoint.tensors().end() && first->first.starts_with("mtp.");
-}
-
-void DropDraftHead(ModelConfig& config) {
-  config.compress_ratios.resize(static_cast<size_t>(config.num_layers));
-  config.num_draft_blocks = 0;
-  config.draft_target_layers.clear();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ModelInstance>> ModelInstance::Load(const ModelOptions& options) {
@@ -40,7 +28,8 @@ Status ModelInstance::LoadParts() {
   const Path weights_dir = options_.weights_dir.empty() ? options_.dir : options_.weights_dir;
   ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(weights_dir));
   checkpoint_ = std::move(checkpoint);
-  if (!HasDraftHead(*checkpoint_)) DropDraftHead(config_);
+  // A checkpoint without any tensor of the draft head runs without it.
+  if (!checkpoint_->HasDraftHead()) config_.DropDraftHead();
   RETURN_IF_ERROR(checkpoint_->Validate(SpecsOf(config_)));
   weights_ = ModelWeights::Bind(*checkpoint_, config_);
   if (const Path path = options_.dir / "tokenizer.json"; std::filesystem::exists(path)) {

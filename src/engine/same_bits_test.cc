@@ -1,5 +1,8 @@
 #include "engine/same_bits.h"
 
+#include "kernels/kernels.h"
+#include "kernels/select.h"
+
 namespace deepinfer {
 namespace {
 
@@ -108,6 +111,26 @@ TEST_P(SameBitsTest, RolledBackAndForkedStatesContinueWithTheSameBits) {
   const RunBits straight = RunInChunks(*model_, rows.first(35), 35);
   EXPECT_TRUE(fork.Serialize(model_->identity()) == straight.state);
   EXPECT_TRUE(state.Serialize(model_->identity()) == straight.state);
+}
+
+TEST_P(SameBitsTest, EveryInstructionSetAndThreadCountGivesTheSameBits) {
+  const auto& [checkpoint, numerics] = GetParam();
+  const Path root = DEEPINFER_SOURCE_DIR;
+  const std::span<const BatchRow> rows = std::span(rows_).first(45);
+  const RunBits expected = RunInChunks(*model_, rows, 45);
+  for (const KernelTable* kernels : SupportedKernels()) {
+    for (const int threads : {1, 3}) {
+      const std::unique_ptr<ModelInstance> model =
+          LoadOrDie({.dir = root / checkpoint.config,
+                     .weights_dir = root / checkpoint.weights,
+                     .numerics = numerics,
+                     .isa = kernels->name,
+                     .threads = threads});
+      ASSERT_NE(model, nullptr);
+      EXPECT_TRUE(RunInChunks(*model, rows, 45) == expected) << kernels->name << " " << threads;
+      EXPECT_TRUE(RunInChunks(*model, rows, 2) == expected) << kernels->name << " " << threads;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
