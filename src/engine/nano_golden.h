@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -53,21 +54,35 @@ class NanoGoldenTest : public testing::Test {
 
   int64_t CheckCase(const nlohmann::json& item) {
     const nlohmann::json& golden = item.at("canonical");
-    const auto greedy = golden.at("greedy").get<std::vector<int32_t>>();
-    const auto margin = golden.at("margin").get<std::vector<double>>();
     SequenceState state = model_->NewSequence();
     Forward(state, TextRows(item.at("prompt_ids").get<std::vector<int32_t>>()));
     for (const nlohmann::json& top : golden.at("first_top5")) {
       EXPECT_NEAR(logits_[top[0].get<size_t>()], top[1].get<double>(), kNanoLogitTolerance)
           << item.at("name");
     }
-    int64_t compared = 0;
-    for (size_t i = 0; i < greedy.size() && margin[i] >= kClearMargin; ++i, ++compared) {
-      EXPECT_EQ(ArgMax(logits_), greedy[i]) << item.at("name") << " token " << i;
-      const BatchRow row{.token = greedy[i], .pos = state.len()};
+    const auto clear = ClearTokens(item);
+    for (size_t i = 0; i < clear.size(); ++i) {
+      EXPECT_EQ(ArgMax(logits_), clear[i]) << item.at("name") << " token " << i;
+      const BatchRow row{.token = clear[i], .pos = state.len()};
       Forward(state, {&row, 1});
     }
-    return compared;
+    return static_cast<int64_t>(clear.size());
+  }
+
+  // The file holds two runs: of the published forward, and of the reference with the canonical key
+  // list.  A token is clear as long as both chose it by a clear margin (in "needle 1500 c" they
+  // part at token 7: 23 by 0.91 and 21 by 1.76).
+  static std::vector<int32_t> ClearTokens(const nlohmann::json& item) {
+    const nlohmann::json& canonical = item.at("canonical");
+    const auto greedy = item.at("greedy").get<std::vector<int32_t>>();
+    std::vector<int32_t> clear;
+    for (size_t i = 0; i < greedy.size(); ++i) {
+      const double margin = std::min(item.at("margin").at(i).get<double>(),
+                                     canonical.at("margin").at(i).get<double>());
+      if (margin < kClearMargin || canonical.at("greedy").at(i) != greedy[i]) break;
+      clear.push_back(greedy[i]);
+    }
+    return clear;
   }
 
   std::unique_ptr<ModelInstance> model_;
