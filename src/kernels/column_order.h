@@ -7,6 +7,21 @@
 
 namespace deepinfer {
 
+// The order in which a weight format reads its activations.
+constexpr ColumnOrder OrderOf(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+      return ColumnOrder::kF32;
+    case WeightFormat::kBf16:
+      return ColumnOrder::kNatural;
+    case WeightFormat::kFp8:
+      return ColumnOrder::kFp8;
+    case WeightFormat::kFp4:
+      return ColumnOrder::kFp4;
+  }
+  return ColumnOrder::kF32;
+}
+
 // Column that element `at` of a packed row holds; beyond k it is padding.
 constexpr int64_t ColumnAt(ColumnOrder order, int64_t at) {
   const int64_t e = at % 32;

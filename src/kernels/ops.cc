@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kernels/column_order.h"
 
 namespace deepinfer {
 namespace {
@@ -14,20 +15,6 @@ constexpr int64_t kRowGrain = 4;
 constexpr int64_t kOutputGrain = 64;
 constexpr int64_t kElementGrain = 1 << 14;
 constexpr int kMaxStreams = 8;  // of hyper-connections
-
-ColumnOrder OrderOf(WeightFormat format) {
-  switch (format) {
-    case WeightFormat::kF32:
-      return ColumnOrder::kF32;
-    case WeightFormat::kBf16:
-      return ColumnOrder::kNatural;
-    case WeightFormat::kFp8:
-      return ColumnOrder::kFp8;
-    case WeightFormat::kFp4:
-      return ColumnOrder::kFp4;
-  }
-  return ColumnOrder::kF32;
-}
 
 template <typename Params>
 void OverRange(ExecContext& context, void (*kernel)(const Params&, int64_t, int64_t),

@@ -1,24 +1,11 @@
 #include "model/layers/linear.h"
 
 #include "base/check.h"
+#include "kernels/column_order.h"
 #include "kernels/ops.h"
 
 namespace deepinfer {
 namespace {
-
-ColumnOrder OrderOf(WeightFormat format) {
-  switch (format) {
-    case WeightFormat::kF32:
-      return ColumnOrder::kF32;
-    case WeightFormat::kBf16:
-      return ColumnOrder::kNatural;
-    case WeightFormat::kFp8:
-      return ColumnOrder::kFp8;
-    case WeightFormat::kFp4:
-      return ColumnOrder::kFp4;
-  }
-  return ColumnOrder::kF32;
-}
 
 Operand PackFor(Step& step, const float* x, int64_t rows, const WeightView& reader, bool quantize) {
   const ColumnOrder order = step.round() ? OrderOf(reader.format) : ColumnOrder::kF32;
