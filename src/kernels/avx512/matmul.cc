@@ -1,6 +1,9 @@
-// Matrix products with vdpbf16ps.  Few rows: weights are unpacked in registers and used at once.
-// Many rows: a panel of weight rows is unpacked to memory once and multiplied with tiles of rows.
-// Every output has its own 16 lanes over the whole of K in both, so their bits are the same.
+// Matrix products with vdpbf16ps.
+//
+// Few rows: weights are unpacked in registers and meet all rows at once, so that each weight byte
+// is touched once.  Many rows: a panel of weight rows is unpacked to memory and meets tiles of
+// rows.  Both cut K into pieces whose operands stay in the first-level cache and keep the 16 lanes
+// of every output between the pieces: one chain over the whole of K, so the bits are the same.
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/unpack.h"
 #include "kernels/scalar/scalar.h"
@@ -9,133 +12,330 @@ namespace deepinfer::avx512 {
 namespace {
 
 // A register tile: 6 rows times 4 outputs are 24 accumulators of the 32 registers; each step loads
-// 10 vectors for 24 products, and 24 independent chains cover a latency of 6 at one a cycle four
-// times.
+// 10 vectors for 24 products, which two load ports and two multipliers finish together, and 24
+// independent chains cover a latency of 6 at two a cycle twice.
 constexpr int64_t kTileRows = 6;
 constexpr int64_t kTileOutputs = 4;
 
-// Weight rows unpacked together: 16 rows of 5,120 columns are 160 KiB of a second-level cache that
-// also holds the tile's rows (60 KiB).
-constexpr int64_t kPanelOutputs = 16;
+// ---- many rows ----
+// Weight rows unpacked together: 32 rows of 5,120 columns are 320 KiB of the second-level cache.
+constexpr int64_t kPanelOutputs = 32;
+// Rows that meet a panel before the next ones: their lanes, 48 * 32 vectors, are 96 KiB of it.
+constexpr int64_t kBlockRows = 48;
+// Columns of a piece: a tile's rows (6 KiB) and a panel's (32 KiB) lie in the first-level cache.
+constexpr int64_t kPieceColumns = 1536;
+
+// ---- few rows ----
+// Bytes of activations of a piece that stay in the first-level cache while weights stream past.
+constexpr int64_t kDirectBytes = 24 << 10;
+// Outputs per tile: enough chains to cover the latency of four products in a row of FP4, few enough
+// that the rows asked for ahead (10 KiB each in bf16) are still in the first-level cache when their
+// turn comes.
+template <typename Unpacker>
+constexpr int DirectOutputs(int rows) {
+  return Unpacker::kVectors == 4 && rows <= 2 ? 8 : 4;
+}
+// Outputs whose lanes are kept between pieces: those of one call's chunk, more are taken in turns.
+constexpr int64_t kDirectBlock = 64;
+
+// Loops over a register tile say `unroll 8`: only loops that are gone before scalar replacement let
+// GCC 12 keep the tile's array in registers.
 
 thread_local Workspace workspace;
+
+// Columns [begin, end) of the packed rows.
+struct Piece {
+  int64_t begin;
+  int64_t end;
+};
 
 const uint16_t* RowOf(const MatmulParams& p, int64_t i, int64_t stride) {
   return static_cast<const uint16_t*>(p.x) + (p.x_index != nullptr ? p.x_index[i] : i) * stride;
 }
 
-void Store(const MatmulParams& p, int64_t row, int64_t n, __m512 lanes) {
-  const float y = LaneTree(lanes);
-  p.y[row * p.y_stride + n] = p.round ? RoundToBf16(y) : y;
-}
+// The lanes of a tile between pieces: [rows][outputs] vectors, rows `stride` vectors apart.
+template <int kRows, int kOutputs>
+struct Tile {
+  __m512 lanes[kRows][kOutputs];
 
-// Up to kRows rows times kOutputs outputs from n on, unpacking as it goes.
-template <typename Unpacker, int kRows, int kOutputs>
-void MultiplyDirect(const MatmulParams& p, const Unpacker& unpacker, int64_t first_row, int64_t n,
-                    int64_t stride) {
-  const uint16_t* x[kRows];
-  __m512 acc[kRows][kOutputs];
-  for (int r = 0; r < kRows; ++r) {
-    x[r] = RowOf(p, first_row + r, stride);
-    for (int o = 0; o < kOutputs; ++o) acc[r][o] = _mm512_setzero_ps();
-  }
-  for (int64_t at = 0; at < stride; at += Unpacker::kGroup) {
-    __m512i w[kOutputs][Unpacker::kVectors];
-    for (int o = 0; o < kOutputs; ++o) unpacker.Unpack(n + o, at, w[o]);
-    for (int v = 0; v < Unpacker::kVectors; ++v) {
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i xv = _mm512_loadu_si512(x[r] + at + v * kVector);
-        for (int o = 0; o < kOutputs; ++o) acc[r][o] = Dot(acc[r][o], xv, w[o][v]);
+  [[gnu::always_inline]] void Begin(bool first, const __m512* kept, int64_t stride) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int o = 0; o < kOutputs; ++o) {
+        lanes[r][o] = first ? _mm512_setzero_ps() : kept[r * stride + o];
       }
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int o = 0; o < kOutputs; ++o) Store(p, first_row + r, n + o, acc[r][o]);
-  }
-}
-
-template <typename Unpacker, int kRows>
-void DirectRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end,
-                int64_t stride) {
-  int64_t n = begin;
-  for (; n + kTileOutputs <= end; n += kTileOutputs) {
-    MultiplyDirect<Unpacker, kRows, kTileOutputs>(p, unpacker, 0, n, stride);
-  }
-  for (; n < end; ++n) MultiplyDirect<Unpacker, kRows, 1>(p, unpacker, 0, n, stride);
-}
-
-// Rows [first, first + kRows) times outputs [n, n + kOutputs) of an unpacked panel.
-template <int kRows, int kOutputs>
-void MultiplyTile(const MatmulParams& p, const uint16_t* panel, int64_t first, int64_t n,
-                  int64_t stride) {
-  const uint16_t* x[kRows];
-  __m512 acc[kRows][kOutputs];
-  for (int r = 0; r < kRows; ++r) {
-    x[r] = RowOf(p, first + r, stride);
-    for (int o = 0; o < kOutputs; ++o) acc[r][o] = _mm512_setzero_ps();
-  }
-  for (int64_t at = 0; at < stride; at += kVector) {
-    __m512i w[kOutputs];
-    for (int o = 0; o < kOutputs; ++o) w[o] = _mm512_load_si512(panel + o * stride + at);
+  [[gnu::always_inline]] void Keep(__m512* kept, int64_t stride) const {
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m512i xv = _mm512_loadu_si512(x[r] + at);
-      for (int o = 0; o < kOutputs; ++o) acc[r][o] = Dot(acc[r][o], xv, w[o]);
+#pragma GCC unroll 8
+      for (int o = 0; o < kOutputs; ++o) kept[r * stride + o] = lanes[r][o];
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int o = 0; o < kOutputs; ++o) Store(p, first + r, n + o, acc[r][o]);
+  // Sums to y, rows `stride` floats apart, not rounded.
+  [[gnu::always_inline]] void Finish(float* y, int64_t stride) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      if constexpr (kOutputs % 4 == 0) {
+#pragma GCC unroll 8
+        for (int o = 0; o < kOutputs; o += 4) {
+          _mm_storeu_ps(y + r * stride + o,
+                        LaneTrees(lanes[r][o], lanes[r][o + 1], lanes[r][o + 2], lanes[r][o + 3]));
+        }
+      } else {
+#pragma GCC unroll 8
+        for (int o = 0; o < kOutputs; ++o) y[r * stride + o] = LaneTree(lanes[r][o]);
+      }
+    }
   }
+};
+
+void RoundRow(float* y, int64_t count) {
+  int64_t at = 0;
+  for (; at + 16 <= count; at += 16) {
+    _mm512_storeu_ps(y + at, _mm512_castsi512_ps(RoundToBf16Words(_mm512_loadu_ps(y + at))));
+  }
+  for (; at < count; ++at) y[at] = RoundToBf16(y[at]);
 }
 
-template <int kOutputs>
-void TileRows(const MatmulParams& p, const uint16_t* panel, int64_t n, int64_t stride) {
-  int64_t row = 0;
-  for (; row + kTileRows <= p.m; row += kTileRows) {
-    MultiplyTile<kTileRows, kOutputs>(p, panel, row, n, stride);
-  }
-  for (; row < p.m; ++row) MultiplyTile<1, kOutputs>(p, panel, row, n, stride);
-}
+// ---------------------------------------------------------------------------------- few rows ----
 
-template <typename Unpacker>
-void PanelOutputs(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end,
-                  int64_t stride) {
-  auto* panel = static_cast<uint16_t*>(
-      workspace.Get(static_cast<size_t>(kPanelOutputs * stride) * sizeof(uint16_t)));
-  for (int64_t first = begin; first < end; first += kPanelOutputs) {
-    const int64_t count = end - first < kPanelOutputs ? end - first : kPanelOutputs;
-    for (int64_t o = 0; o < count; ++o) {
-      uint16_t* out = panel + o * stride;
-      for (int64_t at = 0; at < stride; at += Unpacker::kGroup) {
-        __m512i w[Unpacker::kVectors];
-        unpacker.Unpack(first + o, at, w);
-        for (int v = 0; v < Unpacker::kVectors; ++v) {
-          _mm512_store_si512(out + at + v * kVector, w[v]);
+// Where the lanes of a block of outputs are kept: [rows][kDirectBlock].
+struct DirectBlock {
+  int64_t first;  // output
+  __m512* kept;
+};
+
+template <typename Unpacker, int kRows, int kOutputs>
+void DirectTile(const MatmulParams& p, const Unpacker& unpacker, const DirectBlock& block,
+                int64_t n, const Piece& piece) {
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  __m512* kept = block.kept + (n - block.first);
+  const uint16_t* x[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) x[r] = RowOf(p, r, stride);
+  Tile<kRows, kOutputs> tile;
+  tile.Begin(piece.begin == 0, kept, kDirectBlock);
+  for (int64_t at = piece.begin; at < piece.end; at += Unpacker::kGroup) {
+    auto scales = unpacker.LoadScales(n, at);
+#pragma GCC unroll 8
+    for (int o = 0; o < kOutputs; ++o) {
+      // The rows that follow: far enough ahead of the use to hide the latency of memory.
+      unpacker.Prefetch(n + kOutputs + o, at);
+      if constexpr (Unpacker::kScaleRows == 1) scales = unpacker.LoadScales(n + o, at);
+      __m512i w[Unpacker::kVectors];
+      unpacker.Unpack(n + o, at, scales, w);
+#pragma GCC unroll 8
+      for (int v = 0; v < Unpacker::kVectors; ++v) {
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const __m512i xv = _mm512_loadu_si512(x[r] + at + v * kVector);
+          tile.lanes[r][o] = Dot(tile.lanes[r][o], xv, w[v]);
         }
       }
     }
-    int64_t o = 0;
-    for (; o + kTileOutputs <= count; o += kTileOutputs) {
-      TileRows<kTileOutputs>(p, panel + o * stride, first + o, stride);
+  }
+  if (piece.end < stride) return tile.Keep(kept, kDirectBlock);
+  tile.Finish(p.y + n, p.y_stride);
+}
+
+template <typename Unpacker, int kRows>
+void DirectRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end) {
+  constexpr int kOutputs = DirectOutputs<Unpacker>(kRows);
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  const int64_t width = kDirectBytes / (kRows * 2 * 128) * 128;
+  const DirectBlock block{
+      .first = begin,
+      .kept = static_cast<__m512*>(workspace.Get(kRows * kDirectBlock * sizeof(__m512)))};
+  for (int64_t at = 0; at < stride; at += width) {
+    const Piece piece{at, at + width < stride ? at + width : stride};
+    for (int64_t n = begin; n < end;) {
+      // Outputs of a tile share their scales.
+      const int64_t together =
+          Unpacker::kScaleRows == 1 ? end - n : Unpacker::kScaleRows - n % Unpacker::kScaleRows;
+      if (n + kOutputs <= end && kOutputs <= together) {
+        DirectTile<Unpacker, kRows, kOutputs>(p, unpacker, block, n, piece);
+        n += kOutputs;
+      } else {
+        DirectTile<Unpacker, kRows, 1>(p, unpacker, block, n, piece);
+        n += 1;
+      }
     }
-    for (; o < count; ++o) TileRows<1>(p, panel + o * stride, first + o, stride);
+  }
+  if (!p.round) return;
+  for (int r = 0; r < kRows; ++r) RoundRow(p.y + r * p.y_stride + begin, end - begin);
+}
+
+// --------------------------------------------------------------------------------- many rows ----
+
+// Weight rows unpacked tile by tile: for every tile of kTileOutputs rows (the last may have fewer)
+// [stride / 32][rows of the tile] vectors.
+struct Panel {
+  __m512i* vectors;
+  int64_t first;  // output
+  int64_t count;
+
+  int64_t TileCount(int64_t o) const { return count - o < kTileOutputs ? count - o : kTileOutputs; }
+  __m512i* TileAt(int64_t o, int64_t stride) const { return vectors + o * (stride / kVector); }
+};
+
+template <typename Unpacker>
+void UnpackPanel(const Unpacker& unpacker, int64_t stride, const Panel& panel) {
+  for (int64_t o = 0; o < panel.count; ++o) {
+    const int64_t first = o / kTileOutputs * kTileOutputs;
+    const int64_t step = panel.TileCount(first);
+    __m512i* out = panel.TileAt(first, stride) + (o - first);
+    for (int64_t at = 0; at < stride; at += Unpacker::kGroup) {
+      unpacker.Prefetch(panel.first + o + 1, at);
+      __m512i w[Unpacker::kVectors];
+      unpacker.Unpack(panel.first + o, at, unpacker.LoadScales(panel.first + o, at), w);
+#pragma GCC unroll 8
+      for (int v = 0; v < Unpacker::kVectors; ++v) out[(at / kVector + v) * step] = w[v];
+    }
+  }
+}
+
+// A block of rows that meets a panel.
+struct RowBlock {
+  int64_t first;
+  __m512* kept;  // [kBlockRows][kPanelOutputs]
+  float* sums;   // [kBlockRows][kPanelOutputs]
+};
+
+// Rows [row, row + kRows) of the block times outputs [o, o + kOutputs) of the panel.
+template <int kRows, int kOutputs>
+void PanelTile(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t row,
+               int64_t o, const Piece& piece) {
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  __m512* kept = block.kept + row * kPanelOutputs + o;
+  const uint16_t* x[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) x[r] = RowOf(p, block.first + row + r, stride);
+  const __m512i* w = panel.TileAt(o, stride) + piece.begin / kVector * kOutputs;
+  Tile<kRows, kOutputs> tile;
+  tile.Begin(piece.begin == 0, kept, kPanelOutputs);
+  for (int64_t at = piece.begin; at < piece.end; at += kVector, w += kOutputs) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i xv = _mm512_loadu_si512(x[r] + at);
+#pragma GCC unroll 8
+      for (int i = 0; i < kOutputs; ++i) tile.lanes[r][i] = Dot(tile.lanes[r][i], xv, w[i]);
+    }
+  }
+  if (piece.end < stride) return tile.Keep(kept, kPanelOutputs);
+  tile.Finish(block.sums + row * kPanelOutputs + o, kPanelOutputs);
+}
+
+// Rows [row, row + kRows) of the block times the whole panel.
+template <int kRows>
+void PanelTiles(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t row,
+                const Piece& piece) {
+  int64_t o = 0;
+  for (; o + kTileOutputs <= panel.count; o += kTileOutputs) {
+    PanelTile<kRows, kTileOutputs>(p, panel, block, row, o, piece);
+  }
+  switch (panel.count - o) {
+    case 1:
+      return PanelTile<kRows, 1>(p, panel, block, row, o, piece);
+    case 2:
+      return PanelTile<kRows, 2>(p, panel, block, row, o, piece);
+    case 3:
+      return PanelTile<kRows, 3>(p, panel, block, row, o, piece);
+    default:
+      return;
+  }
+}
+
+void PanelRows(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t row,
+               int64_t count, const Piece& piece) {
+  switch (count) {
+    case 1:
+      return PanelTiles<1>(p, panel, block, row, piece);
+    case 2:
+      return PanelTiles<2>(p, panel, block, row, piece);
+    case 3:
+      return PanelTiles<3>(p, panel, block, row, piece);
+    case 4:
+      return PanelTiles<4>(p, panel, block, row, piece);
+    case 5:
+      return PanelTiles<5>(p, panel, block, row, piece);
+    default:
+      return PanelTiles<6>(p, panel, block, row, piece);
+  }
+}
+
+void MultiplyBlock(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t rows) {
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  const int64_t pieces = (stride + kPieceColumns - 1) / kPieceColumns;
+  const int64_t width = (stride / kVector + pieces - 1) / pieces * kVector;
+  // Tiles of almost equal height: a low one costs nearly as much as a high one.
+  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  for (int64_t at = 0; at < stride; at += width) {
+    const Piece piece{at, at + width < stride ? at + width : stride};
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t row = t * rows / tiles;
+      PanelRows(p, panel, block, row, (t + 1) * rows / tiles - row, piece);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    float* sums = block.sums + r * kPanelOutputs;
+    if (p.round) RoundRow(sums, kPanelOutputs);
+    __builtin_memcpy(p.y + (block.first + r) * p.y_stride + panel.first, sums,
+                     static_cast<size_t>(panel.count) * sizeof(float));
+  }
+}
+
+template <typename Unpacker>
+void ManyRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end) {
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  const int64_t panel_vectors = kPanelOutputs * stride / kVector;
+  constexpr int64_t kLanes = kBlockRows * kPanelOutputs;
+  auto* memory = static_cast<__m512*>(
+      workspace.Get(static_cast<size_t>(panel_vectors + kLanes + kLanes / 16) * sizeof(__m512)));
+  Panel panel{.vectors = reinterpret_cast<__m512i*>(memory), .first = 0, .count = 0};
+  RowBlock block{.first = 0,
+                 .kept = memory + panel_vectors,
+                 .sums = reinterpret_cast<float*>(memory + panel_vectors + kLanes)};
+  for (panel.first = begin; panel.first < end; panel.first += kPanelOutputs) {
+    panel.count = end - panel.first < kPanelOutputs ? end - panel.first : kPanelOutputs;
+    UnpackPanel(unpacker, stride, panel);
+    for (block.first = 0; block.first < p.m; block.first += kBlockRows) {
+      const int64_t rows = p.m - block.first < kBlockRows ? p.m - block.first : kBlockRows;
+      MultiplyBlock(p, panel, block, rows);
+    }
   }
 }
 
 template <typename Unpacker>
 void Multiply(const MatmulParams& p, int64_t begin, int64_t end) {
   const Unpacker unpacker(p.w);
-  const int64_t stride = PackedStride(p.order, p.w.k);
-  switch (p.m) {
-    case 0:
-      return;
-    case 1:
-      return DirectRows<Unpacker, 1>(p, unpacker, begin, end, stride);
-    case 2:
-      return DirectRows<Unpacker, 2>(p, unpacker, begin, end, stride);
-    case 3:
-      return DirectRows<Unpacker, 3>(p, unpacker, begin, end, stride);
-    default:
-      return PanelOutputs(p, unpacker, begin, end, stride);
+  if (p.m > kTileRows) return ManyRows(p, unpacker, begin, end);
+  for (; begin < end; begin += kDirectBlock) {
+    const int64_t stop = begin + kDirectBlock < end ? begin + kDirectBlock : end;
+    switch (p.m) {
+      case 1:
+        DirectRows<Unpacker, 1>(p, unpacker, begin, stop);
+        break;
+      case 2:
+        DirectRows<Unpacker, 2>(p, unpacker, begin, stop);
+        break;
+      case 3:
+        DirectRows<Unpacker, 3>(p, unpacker, begin, stop);
+        break;
+      case 4:
+        DirectRows<Unpacker, 4>(p, unpacker, begin, stop);
+        break;
+      case 5:
+        DirectRows<Unpacker, 5>(p, unpacker, begin, stop);
+        break;
+      case 6:
+        DirectRows<Unpacker, 6>(p, unpacker, begin, stop);
+        break;
+      default:
+        break;
+    }
   }
 }
 

@@ -61,6 +61,9 @@ ExponentRange ScaledRange(const uint8_t* scales, int64_t count, int lowest, int 
   return {.min = *min + lowest, .max = *max + highest};
 }
 
+// A code's value times its scale; both zeros are +0.
+inline float Scaled(float value, float scale) { return value * scale + 0.0f; }
+
 // Row n of a weight in lane order; padding is left as it is.
 ExponentRange DecodeBf16Row(const WeightView& w, int64_t n, float* out) {
   const uint16_t* row = static_cast<const uint16_t*>(w.data) + n * w.k;
@@ -82,7 +85,7 @@ ExponentRange DecodeFp8Row(const WeightView& w, int64_t n, float* out) {
     const float scale = DecodeE8M0(scales[at / 32]);
     const uint8_t* slots = kFp8Slots.data() + at % kGroup;
     float* group = out + at / kGroup * kGroup;
-    for (int64_t i = 0; i < 32; ++i) group[slots[i]] = kE4M3Values[row[at + i]] * scale;
+    for (int64_t i = 0; i < 32; ++i) group[slots[i]] = Scaled(kE4M3Values[row[at + i]], scale);
   }
   return ScaledRange(scales, w.k / 32, -9, 8);  // 2^-9 .. 448
 }
@@ -96,8 +99,8 @@ ExponentRange DecodeFp4Row(const WeightView& w, int64_t n, float* out) {
     float* group = out + at / kGroup * kGroup;
     for (int64_t i = 0; i < 32; i += 2) {
       const uint8_t pair = row[(at + i) / 2];
-      group[slots[i]] = kE2M1Values[pair & 15] * scale;
-      group[slots[i + 1]] = kE2M1Values[pair >> 4] * scale;
+      group[slots[i]] = Scaled(kE2M1Values[pair & 15], scale);
+      group[slots[i + 1]] = Scaled(kE2M1Values[pair >> 4], scale);
     }
   }
   return ScaledRange(scales, w.k / 32, -1, 2);  // 0.5 .. 6
