@@ -13,6 +13,7 @@
 
 namespace deepinfer {
 
+class OpProfile;
 struct KernelTable;
 
 // Switches denormal flushing on for the calling thread while it lives (numerics.md section 1) and
@@ -87,6 +88,9 @@ class ExecContext {
 
   const KernelTable& kernels() const { return *kernels_; }
   ScratchArena& scratch() { return scratch_; }
+  // Ops add their times to it, if there is one; borrowed.
+  OpProfile* profile() const { return profile_; }
+  void set_profile(OpProfile* profile) { profile_ = profile; }
 
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each a multiple of `grain`
   // long (the last may be shorter).  Which thread takes which range must not matter for the result.
@@ -106,6 +110,7 @@ class ExecContext {
   const KernelTable* kernels_;
   ThreadPool pool_;
   ScratchArena scratch_;
+  OpProfile* profile_ = nullptr;
   std::atomic<bool> stop_{false};
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/column_order.h"
+#include "kernels/op_profile.h"
 
 namespace deepinfer {
 namespace {
@@ -17,20 +18,55 @@ constexpr int64_t kElementGrain = 1 << 14;
 constexpr int kMaxStreams = 8;  // of hyper-connections
 
 template <typename Params>
-void OverRange(ExecContext& context, void (*kernel)(const Params&, int64_t, int64_t),
+void OverRange(ExecContext& context, Op op, void (*kernel)(const Params&, int64_t, int64_t),
                const Params& params, int64_t count, int64_t grain) {
   CHECK_GE(count, 0);
+  const OpTimer timer(context.profile(), op);
   context.ParallelFor(count, grain,
                       [&](int64_t begin, int64_t end) { kernel(params, begin, end); });
 }
 
+void CountProduct(const MatmulParams& params, OpProfile::Entry& entry) {
+  entry.weight_bytes += WeightBytes(params.w);
+  entry.macs += params.m * params.w.n * params.w.k;
+}
+
 }  // namespace
+
+Op MatmulOp(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kFp8:
+      return Op::kMatmulFp8;
+    case WeightFormat::kFp4:
+      return Op::kMatmulFp4;
+    case WeightFormat::kBf16:
+      return Op::kMatmulBf16;
+    case WeightFormat::kF32:
+      break;
+  }
+  return Op::kMatmulF32;
+}
+
+int64_t WeightBytes(const WeightView& w) {
+  const int64_t values = w.n * w.k;
+  switch (w.format) {
+    case WeightFormat::kFp8:
+      return values + (w.n + 31) / 32 * (w.k / 32);
+    case WeightFormat::kFp4:
+      return values / 2 + values / 32;
+    case WeightFormat::kBf16:
+      return values * 2;
+    case WeightFormat::kF32:
+      break;
+  }
+  return values * 4;
+}
 
 void Pack(ExecContext& context, const PackParams& params, int64_t rows) {
   CHECK(params.order != ColumnOrder::kF32);
   CHECK(!params.quantize || params.k % 32 == 0);
   CHECK_GE(params.x_stride, params.k);
-  OverRange(context, context.kernels().pack, params, rows, kRowGrain);
+  OverRange(context, Op::kPack, context.kernels().pack, params, rows, kRowGrain);
 }
 
 void Matmul(ExecContext& context, const MatmulParams& params) {
@@ -42,90 +78,92 @@ void Matmul(ExecContext& context, const MatmulParams& params) {
   }
   CHECK_GE(params.m, 0);
   CHECK_GE(params.y_stride, params.w.n);
-  OverRange(context, context.kernels().matmul, params, params.w.n, kOutputGrain);
+  const Op op = MatmulOp(params.w.format);
+  if (context.profile() != nullptr) CountProduct(params, context.profile()->of(op));
+  OverRange(context, op, context.kernels().matmul, params, params.w.n, kOutputGrain);
 }
 
 void Embed(ExecContext& context, const EmbedParams& params, int64_t rows) {
-  OverRange(context, context.kernels().embed, params, rows, kRowGrain);
+  OverRange(context, Op::kEmbed, context.kernels().embed, params, rows, kRowGrain);
 }
 
 void RmsNorm(ExecContext& context, const RmsNormParams& params, int64_t rows) {
   CHECK_GT(params.dim, 0);
   CHECK_GE(params.x_stride, params.dim);
-  OverRange(context, context.kernels().rms_norm, params, rows, kRowGrain);
+  OverRange(context, Op::kRmsNorm, context.kernels().rms_norm, params, rows, kRowGrain);
 }
 
 void HcMixes(ExecContext& context, const HcMixesParams& params, int64_t rows) {
   CHECK_LE(params.num_streams, kMaxStreams);
   CHECK_GE(params.sinkhorn_iters, 1);
-  OverRange(context, context.kernels().hc_mixes, params, rows, kRowGrain);
+  OverRange(context, Op::kHcMixes, context.kernels().hc_mixes, params, rows, kRowGrain);
 }
 
 void HcPre(ExecContext& context, const HcPreParams& params, int64_t rows) {
   CHECK_LE(params.num_streams, kMaxStreams);
-  OverRange(context, context.kernels().hc_pre, params, rows, kRowGrain);
+  OverRange(context, Op::kHcPre, context.kernels().hc_pre, params, rows, kRowGrain);
 }
 
 void HcPost(ExecContext& context, const HcPostParams& params, int64_t rows) {
   CHECK_LE(params.num_streams, kMaxStreams);
-  OverRange(context, context.kernels().hc_post, params, rows, kRowGrain);
+  OverRange(context, Op::kHcPost, context.kernels().hc_post, params, rows, kRowGrain);
 }
 
 void MeanStreams(ExecContext& context, const MeanStreamsParams& params, int64_t rows) {
   CHECK_LE(params.num_streams, kMaxStreams);
   CHECK_GE(params.y_stride, params.dim);
-  OverRange(context, context.kernels().mean_streams, params, rows, kRowGrain);
+  OverRange(context, Op::kMeanStreams, context.kernels().mean_streams, params, rows, kRowGrain);
 }
 
 void Rope(ExecContext& context, const RopeParams& params, int64_t rows) {
   CHECK_LE(params.rope_dim, params.dim);
   CHECK_EQ(params.rope_dim % 2, 0);
-  OverRange(context, context.kernels().rope, params, rows, kRowGrain);
+  OverRange(context, Op::kRope, context.kernels().rope, params, rows, kRowGrain);
 }
 
 void StoreRows(ExecContext& context, const StoreRowsParams& params, int64_t rows) {
   CHECK(params.format == RowFormat::kF32 || params.dim % 32 == 0);
   CHECK_GE(params.x_stride, params.dim);
-  OverRange(context, context.kernels().store_rows, params, rows, kRowGrain);
+  OverRange(context, Op::kStoreRows, context.kernels().store_rows, params, rows, kRowGrain);
 }
 
 void PoolGroups(ExecContext& context, const PoolGroupsParams& params, int64_t entries) {
   CHECK_GE(params.ratio, 1);
   CHECK_LE(params.ratio, 128);
-  OverRange(context, context.kernels().pool_groups, params, entries, kRowGrain);
+  OverRange(context, Op::kPoolGroups, context.kernels().pool_groups, params, entries, kRowGrain);
 }
 
 void Attend(ExecContext& context, const AttentionParams& params, int64_t rows) {
   CHECK_EQ(params.dim % 32, 0);
   CHECK_GT(params.window_size, 0);
-  OverRange(context, context.kernels().attention, params, rows, 1);
+  OverRange(context, Op::kAttention, context.kernels().attention, params, rows, 1);
 }
 
 void Route(ExecContext& context, const RouteParams& params, int64_t rows) {
   CHECK_GE(params.top_k, 1);
   CHECK_LE(params.top_k, params.num_experts);
-  OverRange(context, context.kernels().route, params, rows, kRowGrain);
+  OverRange(context, Op::kRoute, context.kernels().route, params, rows, kRowGrain);
 }
 
 void Swiglu(ExecContext& context, const SwigluParams& params, int64_t rows) {
-  OverRange(context, context.kernels().swiglu, params, rows, kRowGrain);
+  OverRange(context, Op::kSwiglu, context.kernels().swiglu, params, rows, kRowGrain);
 }
 
 void AddRows(ExecContext& context, const AddRowsParams& params, int64_t rows) {
-  OverRange(context, context.kernels().add_rows, params, rows, kRowGrain);
+  OverRange(context, Op::kAddRows, context.kernels().add_rows, params, rows, kRowGrain);
 }
 
 void Scale(ExecContext& context, const ScaleParams& params, int64_t count) {
-  OverRange(context, context.kernels().scale, params, count, kElementGrain);
+  OverRange(context, Op::kScale, context.kernels().scale, params, count, kElementGrain);
 }
 
 void DecodeFp8Rows(ExecContext& context, const DecodeFp8RowsParams& params, int64_t rows) {
   CHECK_EQ(params.dim % 32, 0);
-  OverRange(context, context.kernels().decode_fp8_rows, params, rows, kRowGrain);
+  OverRange(context, Op::kDecodeRows, context.kernels().decode_fp8_rows, params, rows, kRowGrain);
 }
 
 void NgramGate(ExecContext& context, const NgramGateParams& params, int64_t rows) {
-  OverRange(context, context.kernels().ngram_gate, params, rows, kRowGrain);
+  OverRange(context, Op::kNgramGate, context.kernels().ngram_gate, params, rows, kRowGrain);
 }
 
 namespace {
@@ -202,6 +240,7 @@ void IndexSelect(ExecContext& context, const IndexSelectParams& params, int64_t 
   CHECK(params.candidates == CandidateUse::kNone || params.block_size >= 1);
   int64_t longest = 1;
   for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, params.num_visible[row]);
+  const OpTimer timer(context.profile(), Op::kIndexSelect);
   const ScratchArena::Scope scope(context.scratch());
   const int slots = context.num_threads();
   auto* scores = context.scratch().Alloc<float>(slots * longest);

@@ -6,11 +6,16 @@
 
 #include "kernels/exec_context.h"
 #include "kernels/kernels.h"
+#include "kernels/op_profile.h"
 
 namespace deepinfer {
 
 void Pack(ExecContext& context, const PackParams& params, int64_t rows);
 void Matmul(ExecContext& context, const MatmulParams& params);
+// Which op a product is accounted as.
+Op MatmulOp(WeightFormat format);
+// Bytes of a weight, codes and scales.
+int64_t WeightBytes(const WeightView& w);
 void Embed(ExecContext& context, const EmbedParams& params, int64_t rows);
 void RmsNorm(ExecContext& context, const RmsNormParams& params, int64_t rows);
 void HcMixes(ExecContext& context, const HcMixesParams& params, int64_t rows);

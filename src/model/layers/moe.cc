@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/gated_ffn.h"
 #include "kernels/ops.h"
 #include "model/layers/linear.h"
 
@@ -41,36 +42,15 @@ Routing RouteRows(Step& step, int layer) {
   return routing;
 }
 
-// The rows of the packed input that one expert sees, and what it does with them.
-struct ExpertRows {
-  const int32_t* index;  // [count] rows of step.x; null: all of them
-  const float* weights;  // [count] routing weights, inside the second quantisation; null: none
-  int64_t count;
-};
-
-// y[index] += w2 r(weight * silu(w1 x) * (w3 x)), clamped as section 8 says.
-void AddExpert(Step& step, const Operand& x, const FfnWeights& w, const ExpertRows& rows) {
-  const ModelConfig& c = step.config();
-  const ScratchArena::Scope scope(step.scratch());
-  const int64_t inner = w.w1.n;
-  auto* gate = step.scratch().Alloc<float>(rows.count * inner);
-  auto* up = step.scratch().Alloc<float>(rows.count * inner);
-  auto* a = step.scratch().Alloc<float>(rows.count * inner);
-  auto* out = step.scratch().Alloc<float>(rows.count * c.hidden_size);
-  Linear(step, x, w.w1, {.y = gate, .stride = inner, .x_index = rows.index, .rows = rows.count});
-  Linear(step, x, w.w3, {.y = up, .stride = inner, .x_index = rows.index, .rows = rows.count});
-  Swiglu(step.context,
-         {.gate = gate,
-          .up = up,
-          .row_weight = rows.weights,
-          .dim = inner,
-          .limit = c.swiglu_limit,
-          .round = step.round(),
-          .y = a},
-         rows.count);
-  Linear(step, Quantize(step, a, rows.count, w.w2), w.w2, out);
-  AddRows(step.context, {.x = out, .index = rows.index, .dim = c.hidden_size, .y = step.y},
-          rows.count);
+// step.y += the experts' results, in their order.
+void AddExperts(Step& step, std::span<const FfnExpert> experts) {
+  const Operand x = Quantize(step, step.x, step.rows, experts.front().w1);
+  GatedFfn(step.context, {.x = x.data,
+                          .order = x.order,
+                          .experts = experts,
+                          .limit = step.config().swiglu_limit,
+                          .round = step.round(),
+                          .y = step.y});
 }
 
 FfnWeights WeightsOf(const ExpertLease& lease, const ModelConfig& c) {
@@ -100,15 +80,24 @@ Status MixtureOfExperts(Step& step, int layer) {
 
   // Sums run in ascending expert id, then the shared expert: the order is part of the result.
   std::fill_n(step.y, step.rows * c.hidden_size, 0.0f);
-  const Operand x = Quantize(step, step.x, step.rows, WeightsOf(leases.front(), c).w1);
+  auto* experts = step.scratch().Alloc<FfnExpert>(plan.num_experts);
   for (int32_t i = 0; i < plan.num_experts; ++i) {
-    AddExpert(step, x, WeightsOf(leases[static_cast<size_t>(i)], c),
-              {.index = plan.rows + plan.offsets[i],
-               .weights = plan.weights + plan.offsets[i],
-               .count = plan.offsets[i + 1] - plan.offsets[i]});
+    const FfnWeights weights = WeightsOf(leases[static_cast<size_t>(i)], c);
+    experts[i] = {.w1 = weights.w1,
+                  .w3 = weights.w3,
+                  .w2 = weights.w2,
+                  .index = plan.rows + plan.offsets[i],
+                  .weights = plan.weights + plan.offsets[i],
+                  .rows = plan.offsets[i + 1] - plan.offsets[i]};
   }
-  AddExpert(step, Quantize(step, step.x, step.rows, w.shared.w1), w.shared,
-            {.index = nullptr, .weights = nullptr, .count = step.rows});
+  AddExperts(step, {experts, static_cast<size_t>(plan.num_experts)});
+  const FfnExpert shared{.w1 = w.shared.w1,
+                         .w3 = w.shared.w3,
+                         .w2 = w.shared.w2,
+                         .index = nullptr,
+                         .weights = nullptr,
+                         .rows = step.rows};
+  AddExperts(step, {&shared, 1});
   Scale(step.context, {.x = step.y, .factor = 1.0f, .round = step.round()},
         step.rows * c.hidden_size);
   leases.clear();
