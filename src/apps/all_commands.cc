@@ -1,4 +1,5 @@
 #include "apps/command.h"
+#include "apps/command_bench.h"
 #include "apps/command_generate.h"
 #include "apps/command_inspect.h"
 #include "apps/command_logits.h"
@@ -15,6 +16,7 @@ void AddAllCommands(CommandRegistry& registry) {
   AddSynthCommand(registry);
   AddVerifyCheckpointCommand(registry);
   AddVerifyGoldenCommand(registry);
+  AddBenchCommands(registry);
 }
 
 }  // namespace deepinfer

@@ -13,13 +13,15 @@ std::string ForcedIsa() {
   return isa == nullptr ? "" : isa;
 }
 
-Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options) {
+Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
+                                                 int64_t max_sequences) {
   ASSIGN_OR_RETURN(const Path dir, FindModelDir(options.model));
   return ModelInstance::Load({.dir = dir,
                               .numerics = options.numerics,
                               .isa = ForcedIsa(),
                               .threads = options.threads,
-                              .max_model_len = options.max_model_len});
+                              .max_model_len = options.max_model_len,
+                              .max_sequences = max_sequences});
 }
 
 Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options) {

@@ -10,7 +10,9 @@
 namespace deepinfer {
 
 // --model, --numerics, --threads, --max-model-len and DEEPINFER_ISA.
-Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options);
+// max_sequences: that KV memory is made for.
+Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
+                                                 int64_t max_sequences = 1);
 
 // The same, with a tokenizer: NotFound when the checkpoint has none.
 Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options);

@@ -26,6 +26,18 @@ void OverRange(ExecContext& context, Op op, void (*kernel)(const Params&, int64_
                       [&](int64_t begin, int64_t end) { kernel(params, begin, end); });
 }
 
+// Parts of equal size that the heads of a row are divided into, so that few rows keep all threads
+// busy.  Every part unpacks the row's keys again, which costs as much as about four heads.
+int64_t HeadParts(const ExecContext& context, int64_t heads, int64_t rows) {
+  constexpr int64_t kLeastHeads = 16;
+  int64_t parts = 1;
+  while (rows * parts < context.num_threads() && heads % (2 * parts) == 0 &&
+         heads / (2 * parts) >= kLeastHeads) {
+    parts *= 2;
+  }
+  return parts;
+}
+
 void CountProduct(const MatmulParams& params, OpProfile::Entry& entry) {
   entry.weight_bytes += WeightBytes(params.w);
   entry.macs += params.m * params.w.n * params.w.k;
@@ -136,7 +148,22 @@ void PoolGroups(ExecContext& context, const PoolGroupsParams& params, int64_t en
 void Attend(ExecContext& context, const AttentionParams& params, int64_t rows) {
   CHECK_EQ(params.dim % 32, 0);
   CHECK_GT(params.window_size, 0);
-  OverRange(context, Op::kAttention, context.kernels().attention, params, rows, 1);
+  const OpTimer timer(context.profile(), Op::kAttention);
+  const int64_t parts = HeadParts(context, params.heads, rows);
+  const int64_t heads = params.heads / parts;
+  context.ParallelFor(rows * parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / parts;
+      const int64_t first = (row * params.heads + i % parts * heads) * params.dim;
+      AttentionParams part = params;
+      part.q += first;
+      part.o += first;
+      part.rows += row;
+      part.sink += i % parts * heads;
+      part.heads = heads;
+      context.kernels().attention(part, 0, 1);
+    }
+  });
 }
 
 void Route(ExecContext& context, const RouteParams& params, int64_t rows) {

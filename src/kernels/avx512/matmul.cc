@@ -27,7 +27,7 @@ constexpr int64_t kPieceColumns = 1536;
 
 // ---- few rows ----
 // Bytes of activations of a piece that stay in the first-level cache while weights stream past.
-constexpr int64_t kDirectBytes = 24 << 10;
+constexpr int64_t kDirectBytes = 16 << 10;
 // Outputs per tile: enough chains to cover the latency of four products in a row of FP4, few enough
 // that the rows asked for ahead (10 KiB each in bf16) are still in the first-level cache when their
 // turn comes.

@@ -1,0 +1,111 @@
+#include "bench/roofline.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <memory>
+
+#include "base/check.h"
+#include "bench/measure.h"
+#include "kernels/kernels.h"
+#include "kernels/peaks.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr size_t kDramBytes = size_t{1} << 30;  // far beyond the caches of the largest machines
+constexpr size_t kL3Bytes = size_t{8} << 20;    // a thread
+constexpr size_t kL2Bytes = size_t{512} << 10;  // a thread
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr int64_t kRounds = 1 << 17;
+
+// Anonymous memory in huge pages where there are any, so that translation is not what is measured.
+class HugeBuffer {
+ public:
+  explicit HugeBuffer(size_t bytes) : bytes_(bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(data != MAP_FAILED);
+    madvise(data, bytes, MADV_HUGEPAGE);
+    data_ = static_cast<std::byte*>(data);
+    for (size_t at = 0; at < bytes; at += 4096) data_[at] = std::byte{1};
+  }
+  HugeBuffer(const HugeBuffer&) = delete;
+  HugeBuffer& operator=(const HugeBuffer&) = delete;
+  ~HugeBuffer() { munmap(data_, bytes_); }
+
+  const std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_;
+  size_t bytes_;
+};
+
+// Multiply-accumulates a second of `threads` threads.
+double DotRate(ExecContext& context, int threads, int64_t (*dots)(int64_t rounds)) {
+  std::atomic<int64_t> done{0};
+  const Timing timing = Measure([&] {
+    done = 0;
+    context.ParallelFor(threads, 1, [&](int64_t, int64_t) { done += dots(kRounds); });
+  });
+  return static_cast<double>(done.load()) / timing.median / 1e9;
+}
+
+// Bytes a second; every thread reads its own piece of `piece` bytes `times` times.
+double CachedReadRate(ExecContext& context, int threads, const HugeBuffer& buffer, size_t piece) {
+  const PeakLoops loops = PeakLoopsOf(context.kernels().name);
+  constexpr int kTimes = 16;
+  const Timing timing = Measure([&] {
+    context.ParallelFor(threads, 1, [&](int64_t begin, int64_t) {
+      const std::byte* data = buffer.data() + static_cast<size_t>(begin) * piece;
+      for (int i = 0; i < kTimes; ++i) loops.read(data, piece);
+    });
+  });
+  return static_cast<double>(piece) * kTimes * threads / timing.median / 1e9;
+}
+
+double DramReadRate(ExecContext& context, int threads, const HugeBuffer& buffer) {
+  const PeakLoops loops = PeakLoopsOf(context.kernels().name);
+  const size_t share = buffer.bytes() / static_cast<size_t>(threads) / kPieceBytes * kPieceBytes;
+  const Timing timing = Measure(
+      [&] {
+        context.ParallelFor(threads, 1, [&](int64_t begin, int64_t) {
+          loops.read(buffer.data() + static_cast<size_t>(begin) * share, share);
+        });
+      },
+      {.seconds = 0.5, .least = 5});
+  return static_cast<double>(share) * threads / timing.median / 1e9;
+}
+
+std::string ProcessorName() {
+  const Result<std::string> info = ReadFile("/proc/cpuinfo");
+  if (!info.ok()) return "unknown";
+  const size_t at = info->find("model name");
+  const size_t colon = info->find(": ", at == std::string::npos ? info->size() : at);
+  if (colon == std::string::npos) return "unknown";
+  return info->substr(colon + 2, info->find('\n', colon) - colon - 2);
+}
+
+}  // namespace
+
+Roofline MeasureRoofline(ExecContext& context) {
+  const PeakLoops loops = PeakLoopsOf(context.kernels().name);
+  const HugeBuffer buffer(
+      std::max(kDramBytes, kL3Bytes * static_cast<size_t>(context.num_threads())));
+  Roofline roofline{.processor = ProcessorName(), .isa = context.kernels().name};
+  for (int threads = 1; threads <= context.num_threads(); ++threads) {
+    roofline.dram_gbps.push_back(DramReadRate(context, threads, buffer));
+    roofline.l3_gbps.push_back(CachedReadRate(context, threads, buffer, kL3Bytes));
+    roofline.l2_gbps.push_back(CachedReadRate(context, threads, buffer, kL2Bytes));
+    roofline.bf16_gmacs.push_back(DotRate(context, threads, loops.bf16_dots));
+    roofline.int8_gmacs.push_back(DotRate(context, threads, loops.int8_dots));
+  }
+  return roofline;
+}
+
+double MeasureDram(ExecContext& context) {
+  static const HugeBuffer buffer(kDramBytes);
+  return DramReadRate(context, context.num_threads(), buffer);
+}
+
+}  // namespace deepinfer
