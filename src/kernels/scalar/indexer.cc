@@ -90,7 +90,7 @@ void CandidateBlocks(const CandidateBlocksParams& p) {
   const auto score_of = [&](int64_t block) {
     if (block == count - 1) return std::numeric_limits<float>::infinity();  // the newest entry's
     const float* first = p.scores + block * p.block_size;
-    return *std::max_element(first, first + p.block_size);
+    return *std::max_element(first, first + p.block_size) + 0.0f;  // a zero has no sign
   };
   float* block_scores = p.block_scores;
   for (int64_t block = 0; block < count; ++block) block_scores[block] = score_of(block);
