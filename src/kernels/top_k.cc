@@ -7,7 +7,9 @@
 namespace deepinfer {
 namespace {
 
-// Entries that are collected beyond those kept before the next pruning.
+// Entries that are collected beyond those kept before the next pruning, in times of those kept.
+// More make scores in ascending order cheaper and short lists dearer.
+constexpr int64_t kSlack = 2;
 constexpr int64_t kMinSlack = 256;
 
 float ScoreOf(uint64_t key) {
@@ -24,7 +26,7 @@ TopK::~TopK() = default;
 
 void TopK::Start(int64_t keep) {
   keep_ = keep;
-  capacity_ = keep + std::max(keep, kMinSlack);
+  capacity_ = keep + std::max(kSlack * keep, kMinSlack);
   keys_ = static_cast<uint64_t*>(memory_.Get(static_cast<size_t>(capacity_) * sizeof(uint64_t)));
   count_ = 0;
   floor_ = -std::numeric_limits<float>::infinity();

@@ -20,25 +20,25 @@ struct Words {
 };
 
 // 16 values of a row; lanes past its end are zeros.
-F32 LoadValues(const float* x, int64_t left) {
+[[gnu::always_inline]] inline F32 LoadValues(const float* x, int64_t left) {
   if (left >= vector::kLanes) return F32::Load(x, Whole{});
   if (left <= 0) return F32::Zero();
   return F32::Load(x, First{left});
 }
 
 // 16 bf16 values as words.
-__m256i Narrow16(F32 x) {
+[[gnu::always_inline]] inline __m256i Narrow16(F32 x) {
   const I32 bits = ShiftRight<16>(Bits(RoundToBf16(x)));
   return _mm256_permute4x64_epi64(_mm256_packus_epi32(bits.low, bits.high), 0xD8);
 }
 
 // The e4m3 value of x / scale, times scale.
-F32 Requantize(F32 x, F32 scale) {
+[[gnu::always_inline]] inline F32 Requantize(F32 x, F32 scale) {
   return vector::DecodeE4M3<Lanes>(vector::Encode<vector::E4M3, Lanes>(x / scale)) * scale;
 }
 
 // Columns at .. at + 31 of a row.
-Words LoadBf16(const PackParams& p, const float* row, int64_t at) {
+[[gnu::always_inline]] inline Words LoadBf16(const PackParams& p, const float* row, int64_t at) {
   F32 low = LoadValues(row + at, p.k - at);
   F32 high = LoadValues(row + at + vector::kLanes, p.k - at - vector::kLanes);
   if (p.quantize) {

@@ -4,6 +4,7 @@
 #include "kernels/kernels.h"
 #include "kernels/vector/fp8.h"
 #include "kernels/vector/lanes.h"
+#include "kernels/workspace.h"
 
 namespace deepinfer::vector {
 
@@ -53,29 +54,48 @@ void RmsNorm(const RmsNormParams& p, int64_t begin, int64_t end) {
   for (; row < end; ++row) NormalizeRows<V, 1>(p, row);
 }
 
+// What the pairs (a, b) of a row's lanes are multiplied with: a becomes a*c + b*(-s), b becomes
+// b*c + a*s.
+struct RotaryFactors {
+  float* cos;  // [rope_dim] c, c of every pair
+  float* sin;  // [rope_dim] -s, s of every pair; s, -s to rotate back
+};
+
+template <class V>
+void LoadFactors(const RopeParams& p, int64_t row, const RotaryFactors& out) {
+  using F32 = typename V::F32;
+  using I32 = typename V::I32;
+  static constexpr uint32_t kMinus = 0x80000000;
+  static constexpr uint32_t kFlips[kLanes + 1] = {kMinus, 0, kMinus, 0, kMinus, 0,
+                                                  kMinus, 0, kMinus, 0, kMinus, 0,
+                                                  kMinus, 0, kMinus, 0, kMinus};
+  const I32 flips = I32::Load(kFlips + (p.inverse ? 1 : 0), Whole{});
+  const int64_t first = row * (p.rope_dim / 2);
+  ForEachVector(p.rope_dim, [&](int64_t at, auto part) {
+    F32::LoadTwice(p.cos + first + at / 2, part).Store(out.cos + at, part);
+    const F32 sin = F32::LoadTwice(p.sin + first + at / 2, part);
+    FromBits(Bits(sin) + flips).Store(out.sin + at, part);
+  });
+}
+
 template <class V>
 void Rope(const RopeParams& p, int64_t begin, int64_t end) {
   using F32 = typename V::F32;
-  using I32 = typename V::I32;
-  // Lanes hold pairs (a, b): a becomes a*c + b*(-s), b becomes b*c + a*s.
-  static constexpr uint32_t kMinus = 0x80000000;
-  static constexpr uint32_t kFlips[2][kLanes] = {
-      {kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0},
-      {0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus}};
-  const I32 flips = I32::Load(kFlips[p.inverse ? 1 : 0], Whole{});
+  static thread_local Workspace workspace;
+  auto* memory =
+      static_cast<float*>(workspace.Get(static_cast<size_t>(2 * p.rope_dim) * sizeof(float)));
+  const RotaryFactors factors{memory, memory + p.rope_dim};
   for (int64_t row = begin; row < end; ++row) {
-    const float* cos = p.cos + row * (p.rope_dim / 2);
-    const float* sin = p.sin + row * (p.rope_dim / 2);
-    float* first_head = p.x + row * p.heads * p.dim + p.dim - p.rope_dim;
-    ForEachVector(p.rope_dim, [&](int64_t at, auto part) {
-      const F32 c = F32::LoadTwice(cos + at / 2, part);
-      const F32 s = FromBits(Bits(F32::LoadTwice(sin + at / 2, part)) + flips);
-      for (int64_t head = 0; head < p.heads; ++head) {
-        float* x = first_head + head * p.dim + at;
-        const F32 pairs = F32::Load(x, part);
-        Round<V>(pairs * c + SwapPairs(pairs) * s, p.round).Store(x, part);
-      }
-    });
+    LoadFactors<V>(p, row, factors);
+    for (int64_t head = 0; head < p.heads; ++head) {
+      float* x = p.x + (row * p.heads + head + 1) * p.dim - p.rope_dim;
+      ForEachVector(p.rope_dim, [&](int64_t at, auto part) {
+        const F32 pairs = F32::Load(x + at, part);
+        const F32 straight = pairs * F32::Load(factors.cos + at, part);
+        const F32 crossed = SwapPairs(pairs) * F32::Load(factors.sin + at, part);
+        Round<V>(straight + crossed, p.round).Store(x + at, part);
+      });
+    }
   }
 }
 
