@@ -101,7 +101,12 @@ CaseOutput RunPoolGroups(const CaseRunner& runner, int ratio, bool extreme) {
   constexpr int64_t kDim = 45;
   CaseInputs in(7);
   const int64_t count = kEntries * ratio * 2 * kDim;
-  const std::vector<float> values = extreme ? in.ExtremeFloats(count, 120) : in.Floats(count, 4);
+  std::vector<float> values = extreme ? in.ExtremeFloats(count, 120) : in.Floats(count, 4);
+  // Moderate gates for every other token, so that huge values of several tokens meet.
+  for (int64_t row = 0; row < kEntries * ratio; row += 2) {
+    const std::vector<float> gates = in.Floats(kDim);
+    std::copy(gates.begin(), gates.end(), values.begin() + (2 * row + 1) * kDim);
+  }
   std::vector<const float*> ug;
   for (int64_t i = 0; i < kEntries * ratio; ++i) ug.push_back(values.data() + i * 2 * kDim);
   CaseOutput written;
@@ -124,6 +129,7 @@ void AddStreamCases(std::vector<KernelCase>* cases) {
       {1, 2, 37, true, false}, {2, 8, 40, true, false},  {33, 4, 21, true, false},
       {2, 1, 17, true, false}, {2, 3, 50, false, false}, {2, 5, 33, true, false},
       {5, 4, 77, true, true},  {2, 4, 160, false, true}, {3, 8, 31, true, true},
+      {6, 1, 64, true, true},  {9, 2, 96, false, true},
   };
   for (const StreamShape& s : kShapes) {
     const std::string name = fmt::format("{}x{}x{}{}{}", s.rows, s.num_streams, s.dim,
