@@ -13,6 +13,10 @@ packages=(
   # tests
   libgtest-dev libgmock-dev python3
 )
+# On x86-64 the kernels of aarch64 are tested in an emulator.
+if [[ $(dpkg --print-architecture) == amd64 ]]; then
+  packages+=(g++-aarch64-linux-gnu qemu-user)
+fi
 # Node.js runs the slow comparison with another tokenizer.  One that did not come from Debian
 # serves as well (Debian's own npm would conflict with it).
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/machine.h"
 #include "engine/fingerprint.h"
 #include "kernels/select.h"
@@ -46,6 +47,7 @@ Status ModelInstance::LoadParts() {
                                        .num_draft_blocks = config_.num_draft_blocks,
                                        .num_draft_experts = config_.draft_num_experts});
   ASSIGN_OR_RETURN(const KernelTable* kernels, SelectKernels(options_.isa));
+  if (options_.isa.empty() && !SlowerPathNote().empty()) LogWarning(SlowerPathNote());
   const int threads = options_.threads > 0 ? options_.threads : ReadMachineLimits().cpus;
   context_ = std::make_unique<ExecContext>(*kernels, threads);
   RETURN_IF_ERROR(PlanMemory());

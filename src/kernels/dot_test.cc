@@ -7,11 +7,11 @@
 
 #include "kernels/column_order.h"
 #include "kernels/exec_context.h"
-#include "kernels/kernel_cases.h"
 #include "kernels/select.h"
 #include "tensor/bf16.h"
 #include "tensor/fp4.h"
 #include "tensor/fp8.h"
+#include "tests/kernel_cases/kernel_cases.h"
 
 namespace deepinfer {
 namespace {

@@ -6,8 +6,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/math64_series.h"
+
 namespace deepinfer {
 namespace {
+
+using namespace math64;  // NOLINT: the series of this file
 
 // pi/2 in three parts of 33, 33 and 53 bits.  x - n * part 1 is exact for every fp32 x and n up to
 // 2^22: a multiple of 2^-33 (or of the last bit of x) that is smaller than 2.
@@ -15,11 +19,6 @@ constexpr double kHalfPi1 = 0x1.921fb544p+0;
 constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
 constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
 constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-
-// ln 2 in two parts: n * kLn2High is exact for |n| < 2^11.
-constexpr double kLn2High = 0x1.62e42fefap-1;
-constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40;
-constexpr double kLog2E = 0x1.71547652b82fep+0;
 
 // Coefficients of a power series, highest power first.
 template <size_t kTerms>
@@ -29,27 +28,6 @@ double Horner(double x, const double (&coefficients)[kTerms]) {
   return p;
 }
 
-constexpr double InverseFactorial(int n) {
-  double product = 1;  // exact up to 18!
-  for (int i = 2; i <= n; ++i) product *= i;
-  return 1 / product;
-}
-
-// e^r, |r| <= ln 2 / 2: the term left out is below 2^-57.
-constexpr double kExp[] = {InverseFactorial(13),
-                           InverseFactorial(12),
-                           InverseFactorial(11),
-                           InverseFactorial(10),
-                           InverseFactorial(9),
-                           InverseFactorial(8),
-                           InverseFactorial(7),
-                           InverseFactorial(6),
-                           InverseFactorial(5),
-                           InverseFactorial(4),
-                           InverseFactorial(3),
-                           0.5,
-                           1,
-                           1};
 // sin(r) / r and cos(r) as series in r^2, |r| <= pi/4: the terms left out are below 2^-60.
 constexpr double kSin[] = {InverseFactorial(17),  -InverseFactorial(15), InverseFactorial(13),
                            -InverseFactorial(11), InverseFactorial(9),   -InverseFactorial(7),
@@ -64,10 +42,6 @@ constexpr double kCos[] = {-InverseFactorial(18),
                            InverseFactorial(4),
                            -0.5,
                            1};
-// atanh(s) = s + s^3 * (series in s^2): 1/21, 1/19, ..., 1/3.
-constexpr double kAtanh[] = {1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13,
-                             1. / 11, 1. / 9,  1. / 7,  1. / 5,  1. / 3};
-
 double TwoToThe(int64_t n) { return std::bit_cast<double>((n + 1023) << 52); }
 
 }  // namespace
@@ -90,8 +64,8 @@ SinCos SinCosF64(double x) {
 }
 
 double ExpF64(double x) {
-  if (x < -745) return 0;
-  if (x > 709.7) return std::numeric_limits<double>::infinity();
+  if (x < kExpMin) return 0;
+  if (x > kExpMax) return std::numeric_limits<double>::infinity();
   if (x != x) return x;
   const double n = std::nearbyint(x * kLog2E);
   const double r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, x));
@@ -105,7 +79,7 @@ double LogF64(double x) {
   const auto bits = std::bit_cast<uint64_t>(x);
   int64_t e = static_cast<int64_t>(bits >> 52) - 1023;
   double m = std::bit_cast<double>((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000);
-  if (m > 0x1.6a09e667f3bcdp+0) {
+  if (m > kSqrt2) {
     m *= 0.5;
     ++e;
   }

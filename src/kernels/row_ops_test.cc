@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "kernels/exec_context.h"
-#include "kernels/kernel_cases.h"
 #include "kernels/math.h"
 #include "kernels/select.h"
 #include "tensor/bf16.h"
+#include "tests/kernel_cases/kernel_cases.h"
 
 namespace deepinfer {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/isa_choice.h"
 #include "kernels/isa_tables.h"
 #include "kernels/kernels.h"
 
@@ -12,24 +13,15 @@ namespace deepinfer {
 
 namespace {
 
-#if defined(__x86_64__)
-bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-bool HasAvx512() {
-  return HasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bf16");
-}
-#endif
-
 std::vector<const KernelTable*> FindTables() {
   std::vector<const KernelTable*> tables;
 #if defined(__x86_64__)
-  if (HasAvx512()) {
+  const Isa best = BestIsa(DetectCpuFeatures());
+  if (best >= Isa::kAvx512) {
     static const KernelTable avx512 = Avx512Kernels();
     tables.push_back(&avx512);
   }
-  if (HasAvx2()) {
+  if (best >= Isa::kAvx2) {
     static const KernelTable avx2 = Avx2Kernels();
     tables.push_back(&avx2);
   }
@@ -54,6 +46,15 @@ Result<const KernelTable*> SelectKernels(std::string_view forced) {
   }
   return InvalidArgument(fmt::format(
       "DEEPINFER_ISA: found '{}', expected one that this machine runs: {}", forced, supported));
+}
+
+std::string_view SlowerPathNote() {
+#if defined(__x86_64__)
+  static const std::string note = FallbackNote(DetectCpuFeatures());
+  return note;
+#else
+  return "";
+#endif
 }
 
 }  // namespace deepinfer

@@ -20,4 +20,8 @@ std::span<const KernelTable* const> SupportedKernels();
 // An unknown or unsupported name is an error that lists what there is.
 Result<const KernelTable*> SelectKernels(std::string_view forced);
 
+// One line for the log when this machine has a part of a faster instruction set but not all that
+// its kernels need: what is missing, and what runs instead.  Empty otherwise.
+std::string_view SlowerPathNote();
+
 }  // namespace deepinfer

@@ -7,11 +7,11 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/kernel_cases.h"
 #include "kernels/ops.h"
 #include "kernels/select.h"
 #include "tensor/bf16.h"
 #include "tensor/row_codec.h"
+#include "tests/kernel_cases/kernel_cases.h"
 
 namespace deepinfer {
 namespace {

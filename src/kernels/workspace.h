@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace deepinfer {
 
@@ -18,6 +19,11 @@ class Workspace {
   // At least `bytes` bytes, 64-byte aligned, valid until the next call; the content is lost when it
   // grows.
   void* Get(size_t bytes);
+  // The same for `count` values of T.
+  template <typename T>
+  [[gnu::always_inline]] T* Array(int64_t count) {
+    return static_cast<T*>(Get(static_cast<size_t>(count) * sizeof(T)));
+  }
 
  private:
   std::byte* data_ = nullptr;

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "kernels/math.h"
 #include "kernels/scalar/lanes.h"
 #include "kernels/scalar/scalar.h"
+#include "kernels/workspace.h"
 #include "tensor/row_codec.h"
 
 namespace deepinfer::scalar {
@@ -16,8 +16,8 @@ constexpr int kBlock = 64;
 
 // Keys (= values) of one block of the list; empty slots are zeros.
 struct KeyBlock {
-  std::vector<float> keys;      // [64, dim]
-  std::vector<float> operands;  // [64, dim] the same in lane order; release numerics only
+  float* keys;      // [64, dim]
+  float* operands;  // [64, dim] the same in lane order; release numerics only
   bool valid[kBlock];
   ExponentRange range[kBlock];
   ExponentRange block_range;  // of all slots
@@ -47,11 +47,11 @@ bool LoadSlot(const AttentionParams& p, const AttentionRow& row, int64_t slot, f
 void LoadBlock(const AttentionParams& p, const AttentionRow& row, int64_t first, KeyBlock& block) {
   block.block_range = {};
   for (int slot = 0; slot < kBlock; ++slot) {
-    float* key = block.keys.data() + slot * p.dim;
+    float* key = block.keys + slot * p.dim;
     block.valid[slot] = LoadSlot(p, row, first + slot, key);
     if (!block.valid[slot]) std::fill_n(key, p.dim, 0.0f);
     if (!p.round) continue;
-    block.range[slot] = ToOperands(key, p.dim, block.operands.data() + slot * p.dim).range;
+    block.range[slot] = ToOperands(key, p.dim, block.operands + slot * p.dim).range;
     block.block_range.Join(block.range[slot]);
   }
 }
@@ -66,7 +66,7 @@ struct HeadState {
 // (fp32).
 void AddValues(const float (&weights)[kBlock], const KeyBlock& block, int64_t dim, bool round,
                float* acc) {
-  const float* v = block.keys.data();
+  const float* v = block.keys;
   if (!round) {
     for (int64_t c = 0; c < dim; ++c) {
       acc[c] += Sum(kBlock, [&](int64_t j) {
@@ -102,9 +102,9 @@ void AddBlock(const AttentionParams& p, const Query& q, const KeyBlock& block, H
   for (int slot = 0; slot < kBlock; ++slot) {
     if (!block.valid[slot]) continue;
     const int64_t at = slot * p.dim;
-    const float dot =
-        p.round ? DotOperands(q.operands, {block.operands.data() + at, block.range[slot]}, p.dim)
-                : DotF32(q.values, block.keys.data() + at, p.dim);
+    const float dot = p.round
+                          ? DotOperands(q.operands, {block.operands + at, block.range[slot]}, p.dim)
+                          : DotF32(q.values, block.keys + at, p.dim);
     score[slot] = dot * p.scale;
     max = std::max(max, score[slot]);
   }
@@ -120,39 +120,48 @@ void AddBlock(const AttentionParams& p, const Query& q, const KeyBlock& block, H
   head.top = max;
 }
 
+// Memory that the rows use one after the other.
+struct RowMemory {
+  KeyBlock& block;
+  HeadState* heads;  // [heads]
+  float* operands;   // [heads, dim]
+};
+
+void AttendRow(const AttentionParams& p, int64_t i, const RowMemory& memory) {
+  const AttentionRow& row = p.rows[i];
+  const float* q = p.q + i * p.heads * p.dim;
+  float* o = p.o + i * p.heads * p.dim;
+  std::fill_n(o, p.heads * p.dim, 0.0f);
+  std::fill_n(memory.heads, p.heads, HeadState{});
+  // Whole operand vectors lie one after the other, so that all heads go in one pass.
+  ToOperands(q, p.heads * p.dim, memory.operands);
+  const int64_t slots = p.window_size + row.num_selected;
+  for (int64_t first = 0; first < slots; first += kBlock) {
+    LoadBlock(p, row, first, memory.block);
+    for (int64_t h = 0; h < p.heads; ++h) {
+      const int64_t at = h * p.dim;
+      const Query query{q + at, {memory.operands + at, RangeOf(q + at, p.dim)}};
+      AddBlock(p, query, memory.block, memory.heads[h], o + at);
+    }
+  }
+  for (int64_t h = 0; h < p.heads; ++h) {
+    const HeadState& head = memory.heads[h];
+    const float den = head.den + ExpF32(p.sink[h] - head.top);
+    for (int64_t c = 0; c < p.dim; ++c) o[h * p.dim + c] = Round(o[h * p.dim + c] / den, p.round);
+  }
+}
+
 }  // namespace
 
 void Attention(const AttentionParams& p, int64_t begin, int64_t end) {
-  const auto block_size = static_cast<size_t>(kBlock * p.dim);
-  KeyBlock block{.keys = std::vector<float>(block_size),
-                 .operands = std::vector<float>(block_size)};
-  std::vector<HeadState> heads(static_cast<size_t>(p.heads));
-  std::vector<Query> queries(static_cast<size_t>(p.heads));
-  std::vector<float> operands(static_cast<size_t>(p.heads * p.dim));
-  for (int64_t i = begin; i < end; ++i) {
-    const AttentionRow& row = p.rows[i];
-    float* o = p.o + i * p.heads * p.dim;
-    std::fill_n(o, p.heads * p.dim, 0.0f);
-    std::fill(heads.begin(), heads.end(), HeadState{});
-    for (int64_t h = 0; h < p.heads; ++h) {
-      const float* q = p.q + (i * p.heads + h) * p.dim;
-      queries[static_cast<size_t>(h)] = {
-          .values = q, .operands = ToOperands(q, p.dim, operands.data() + h * p.dim)};
-    }
-    const int64_t slots = p.window_size + row.num_selected;
-    for (int64_t first = 0; first < slots; first += kBlock) {
-      LoadBlock(p, row, first, block);
-      for (int64_t h = 0; h < p.heads; ++h) {
-        const auto head = static_cast<size_t>(h);
-        AddBlock(p, queries[head], block, heads[head], o + h * p.dim);
-      }
-    }
-    for (int64_t h = 0; h < p.heads; ++h) {
-      const HeadState& head = heads[static_cast<size_t>(h)];
-      const float den = head.den + ExpF32(p.sink[h] - head.top);
-      for (int64_t c = 0; c < p.dim; ++c) o[h * p.dim + c] = Round(o[h * p.dim + c] / den, p.round);
-    }
-  }
+  static thread_local Workspace workspace;
+  const int64_t block_size = kBlock * p.dim;
+  auto* memory = workspace.Array<float>(2 * block_size + p.heads * p.dim + 2 * p.heads);
+  KeyBlock block{.keys = memory, .operands = memory + block_size};
+  float* operands = memory + 2 * block_size;  // [heads, dim] queries in lane order
+  static_assert(sizeof(HeadState) == 2 * sizeof(float));
+  auto* heads = reinterpret_cast<HeadState*>(operands + p.heads * p.dim);
+  for (int64_t i = begin; i < end; ++i) AttendRow(p, i, {block, heads, operands});
 }
 
 }  // namespace deepinfer::scalar

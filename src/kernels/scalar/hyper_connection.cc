@@ -70,23 +70,26 @@ void MixStreams(const float* h, int num_streams, int64_t stride, int64_t count,
 
 }  // namespace
 
-void HcMixes(const HcMixesParams& p, int64_t begin, int64_t end) {
+void MixesOfRow(const HcMixesParams& p, int64_t row, float inverse) {
   const int s = p.num_streams;
-  const int64_t count = int64_t{s} * (2 + s);
+  const float* raw = p.raw + row * s * (2 + s);
+  for (int j = 0; j < s; ++j) {
+    const float pre = raw[j] * inverse * p.scale[0] + p.base[j];
+    const float post = raw[s + j] * inverse * p.scale[1] + p.base[s + j];
+    p.pre[row * s + j] = PreciseSigmoid(pre) + p.hc_eps;
+    p.post[row * s + j] = 2.0f * PreciseSigmoid(post);
+  }
+  float* comb = p.comb + row * s * s;
+  for (int i = 0; i < s * s; ++i) {
+    comb[i] = raw[2 * s + i] * inverse * p.scale[2] + p.base[2 * s + i];
+  }
+  Sinkhorn(comb, s, p.sinkhorn_iters, p.hc_eps);
+}
+
+void HcMixes(const HcMixesParams& p, int64_t begin, int64_t end) {
+  const int64_t n = p.num_streams * p.dim;
   for (int64_t row = begin; row < end; ++row) {
-    const float inverse = InverseRms(p.h + row * s * p.dim, s * p.dim, p.rms_eps);
-    const float* raw = p.raw + row * count;
-    for (int j = 0; j < s; ++j) {
-      const float pre = raw[j] * inverse * p.scale[0] + p.base[j];
-      const float post = raw[s + j] * inverse * p.scale[1] + p.base[s + j];
-      p.pre[row * s + j] = PreciseSigmoid(pre) + p.hc_eps;
-      p.post[row * s + j] = 2.0f * PreciseSigmoid(post);
-    }
-    float* comb = p.comb + row * s * s;
-    for (int i = 0; i < s * s; ++i) {
-      comb[i] = raw[2 * s + i] * inverse * p.scale[2] + p.base[2 * s + i];
-    }
-    Sinkhorn(comb, s, p.sinkhorn_iters, p.hc_eps);
+    MixesOfRow(p, row, InverseRms(p.h + row * n, n, p.rms_eps));
   }
 }
 
@@ -143,8 +146,12 @@ void MeanStreams(const MeanStreamsParams& p, int64_t begin, int64_t end) {
   }
 }
 
+float NgramGateOf(float product, float norm, int64_t dim) {
+  const float d = product * norm * InverseSqrt(static_cast<float>(dim));
+  return PreciseSigmoid(std::copysign(std::sqrt(std::max(std::fabs(d), 1e-6f)), d));
+}
+
 void NgramGate(const NgramGateParams& p, int64_t begin, int64_t end) {
-  const float root = InverseSqrt(static_cast<float>(p.dim));
   for (int64_t row = begin; row < end; ++row) {
     if (p.is_image[row] != 0) continue;
     const float* kv = p.kv + row * (p.num_streams + 1) * p.dim;
@@ -158,8 +165,7 @@ void NgramGate(const NgramGateParams& p, int64_t begin, int64_t end) {
         return h[i] * weight * key[i];
       });
       const float norm = InverseRms(h, p.dim, p.eps) * InverseRms(key, p.dim, p.eps);
-      const float d = product * norm * root;
-      const float gate = PreciseSigmoid(std::copysign(std::sqrt(std::max(std::fabs(d), 1e-6f)), d));
+      const float gate = NgramGateOf(product, norm, p.dim);
       for (int64_t i = 0; i < p.dim; ++i) h[i] = Round(h[i] + gate * value[i], p.round);
     }
   }

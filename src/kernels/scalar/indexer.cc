@@ -1,11 +1,11 @@
 // Index scores and the selections made from them (model.md sections 7.3 and 7.4).
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "base/check.h"
 #include "kernels/scalar/lanes.h"
 #include "kernels/scalar/scalar.h"
+#include "kernels/workspace.h"
 #include "tensor/fp4.h"
 #include "tensor/fp8.h"
 #include "tensor/quant.h"
@@ -20,28 +20,31 @@ float HalvedScale(uint8_t scale) { return scale < 2 ? 0.0f : PowerOfTwo(scale - 
 
 // An FP4 row taken apart: doubled codes and half scales.
 struct Fp4Row {
-  explicit Fp4Row(int64_t dim)
-      : codes(static_cast<size_t>(dim)), scales(static_cast<size_t>(dim / kFp4Group)) {}
+  float* scales;   // [dim/32]
+  int16_t* codes;  // [dim]
 
-  void Load(const std::byte* row) {
+  static constexpr int64_t Bytes(int64_t dim) { return dim / kFp4Group * 4 + dim * 2; }
+
+  Fp4Row(std::byte* memory, int64_t dim)
+      : scales(reinterpret_cast<float*>(memory)),
+        codes(reinterpret_cast<int16_t*>(scales + dim / kFp4Group)) {}
+
+  void Load(const std::byte* row, int64_t dim) const {
     const auto* bytes = reinterpret_cast<const uint8_t*>(row);
-    for (size_t i = 0; i < codes.size(); i += 2) {
+    for (int64_t i = 0; i < dim; i += 2) {
       codes[i] = kE2M1Doubled[bytes[i / 2] & 15];
       codes[i + 1] = kE2M1Doubled[bytes[i / 2] >> 4];
     }
-    for (size_t g = 0; g < scales.size(); ++g) scales[g] = HalvedScale(bytes[codes.size() / 2 + g]);
+    for (int64_t g = 0; g < dim / kFp4Group; ++g) scales[g] = HalvedScale(bytes[dim / 2 + g]);
   }
-
-  std::vector<int16_t> codes;  // [dim]
-  std::vector<float> scales;   // [dim/32]
 };
 
 // q . k: exact inside a group, groups added in ascending order.
-float DotFp4(const Fp4Row& q, const Fp4Row& k) {
+float DotFp4(const Fp4Row& q, const Fp4Row& k, int64_t dim) {
   float dot = 0;
-  for (size_t g = 0; g < q.scales.size(); ++g) {
-    const int16_t* a = q.codes.data() + g * kFp4Group;
-    const int16_t* b = k.codes.data() + g * kFp4Group;
+  for (int64_t g = 0; g < dim / kFp4Group; ++g) {
+    const int16_t* a = q.codes + g * kFp4Group;
+    const int16_t* b = k.codes + g * kFp4Group;
     int32_t sum = 0;
     for (int i = 0; i < kFp4Group; ++i) sum += a[i] * b[i];
     dot += static_cast<float>(sum) * (q.scales[g] * k.scales[g]);
@@ -50,16 +53,19 @@ float DotFp4(const Fp4Row& q, const Fp4Row& k) {
 }
 
 void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
-  std::vector<Fp4Row> queries(static_cast<size_t>(p.heads), Fp4Row(p.dim));
+  static thread_local Workspace workspace;
+  const int64_t bytes = Fp4Row::Bytes(p.dim);
+  auto* memory = workspace.Array<std::byte>((p.heads + 1) * bytes);
   for (int64_t head = 0; head < p.heads; ++head) {
-    queries[static_cast<size_t>(head)].Load(p.query + head * RowBytes(p.format, p.dim));
+    Fp4Row(memory + head * bytes, p.dim).Load(p.query + head * RowBytes(p.format, p.dim), p.dim);
   }
-  Fp4Row key(p.dim);
+  const Fp4Row key(memory + p.heads * bytes, p.dim);
   for (int64_t entry = begin; entry < end; ++entry) {
-    key.Load(p.keys.Row(entry));
+    key.Load(p.keys.Row(entry), p.dim);
     float score = 0;
     for (int64_t head = 0; head < p.heads; ++head) {
-      const float dot = RoundToBf16(DotFp4(queries[static_cast<size_t>(head)], key));
+      const Fp4Row query(memory + head * bytes, p.dim);
+      const float dot = RoundToBf16(DotFp4(query, key, p.dim));
       score += RoundToBf16(std::max(dot, 0.0f) * p.weights[head]);
     }
     p.scores[entry] = RoundToBf16(score);
@@ -90,7 +96,7 @@ void CandidateBlocks(const CandidateBlocksParams& p) {
   const auto score_of = [&](int64_t block) {
     if (block == count - 1) return std::numeric_limits<float>::infinity();  // the newest entry's
     const float* first = p.scores + block * p.block_size;
-    return *std::max_element(first, first + p.block_size);
+    return *std::max_element(first, first + p.block_size) + 0.0f;  // a zero has no sign
   };
   float* block_scores = p.block_scores;
   for (int64_t block = 0; block < count; ++block) block_scores[block] = score_of(block);

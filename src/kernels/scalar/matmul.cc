@@ -1,12 +1,12 @@
 // Activation packing and matrix products.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/check.h"
 #include "kernels/column_order.h"
 #include "kernels/scalar/lanes.h"
 #include "kernels/scalar/scalar.h"
+#include "kernels/workspace.h"
 #include "tensor/fp4.h"
 #include "tensor/fp8.h"
 #include "tensor/quant.h"
@@ -169,12 +169,13 @@ int64_t SourceRow(const MatmulParams& p, int64_t i) {
 
 void MatmulF32(const MatmulParams& p, int64_t begin, int64_t end) {
   const int64_t k = p.w.k;
-  std::vector<float> w(static_cast<size_t>(k));
+  static thread_local Workspace workspace;
+  auto* w = workspace.Array<float>(k);
   for (int64_t n = begin; n < end; ++n) {
-    DecodeF32Row(p.w, n, w.data());
+    DecodeF32Row(p.w, n, w);
     for (int64_t i = 0; i < p.m; ++i) {
       const float* x = static_cast<const float*>(p.x) + SourceRow(p, i) * k;
-      p.y[i * p.y_stride + n] = Round(DotF32(x, w.data(), k), p.round);
+      p.y[i * p.y_stride + n] = Round(DotF32(x, w, k), p.round);
     }
   }
 }
@@ -188,12 +189,13 @@ constexpr int64_t kRowTile = 32;
 void Pack(const PackParams& p, int64_t begin, int64_t end) {
   const int64_t stride = PackedStride(p.order, p.k);
   const GroupTable& places = PlacesOf(p.order);
-  std::vector<float> values(static_cast<size_t>(p.k));
+  static thread_local Workspace workspace;
+  auto* values = workspace.Array<float>(p.k);
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.x_stride;
     if (p.quantize) {
-      QuantizeRow(x, p.k, values.data());
-      x = values.data();
+      QuantizeRow(x, p.k, values);
+      x = values;
     }
     uint16_t* out = p.out + row * stride;
     if (p.k < stride) std::fill_n(out, stride, uint16_t{0});
@@ -210,18 +212,20 @@ void Matmul(const MatmulParams& p, int64_t begin, int64_t end) {
   }
   const int64_t stride = PackedStride(p.order, p.w.k);
   const int64_t tile = std::min(kRowTile, p.m);
-  std::vector<float> x(static_cast<size_t>(stride * tile));
-  std::vector<float> w(static_cast<size_t>(stride));
+  static thread_local Workspace workspace;
+  auto* x = workspace.Array<float>(stride * (tile + 1));
+  float* w = x + stride * tile;
+  std::fill_n(w, stride, 0.0f);  // decoding leaves the padding as it is
   OperandRow rows[kRowTile];
   for (int64_t first = 0; first < p.m; first += tile) {
     const int64_t count = std::min(tile, p.m - first);
     for (int64_t i = 0; i < count; ++i) {
-      float* row = x.data() + i * stride;
+      float* row = x + i * stride;
       const auto* packed = static_cast<const uint16_t*>(p.x) + SourceRow(p, first + i) * stride;
       rows[i] = {.values = row, .range = WidenRow(packed, stride, row)};
     }
     for (int64_t n = begin; n < end; ++n) {
-      const OperandRow column{.values = w.data(), .range = DecodeOperandRow(p.w, n, w.data())};
+      const OperandRow column{.values = w, .range = DecodeOperandRow(p.w, n, w)};
       for (int64_t i = 0; i < count; ++i) {
         p.y[(first + i) * p.y_stride + n] = Round(DotOperands(rows[i], column, stride), p.round);
       }

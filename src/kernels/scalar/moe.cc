@@ -2,40 +2,38 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 #include "kernels/math.h"
 #include "kernels/scalar/lanes.h"
 #include "kernels/scalar/scalar.h"
+#include "kernels/workspace.h"
 
 namespace deepinfer::scalar {
 
 void Route(const RouteParams& p, int64_t begin, int64_t end) {
-  const auto n = static_cast<size_t>(p.num_experts);
-  std::vector<float> score(n);
-  std::vector<float> biased(n);
-  std::vector<int32_t> order(n);
+  static thread_local Workspace workspace;
+  const int64_t n = p.num_experts;
+  auto* score = workspace.Array<float>(3 * n);
+  float* biased = score + n;
+  auto* order = reinterpret_cast<int32_t*>(biased + n);
   for (int64_t row = begin; row < end; ++row) {
     const float* logits = p.logits + row * p.num_experts;
     const float* bias = p.is_image[row] != 0 ? p.bias_image : p.bias;
-    for (size_t e = 0; e < n; ++e) {
+    for (int64_t e = 0; e < n; ++e) {
       score[e] = std::sqrt(PreciseSoftplus(logits[e]));
       biased[e] = score[e] + bias[e];
     }
-    std::iota(order.begin(), order.end(), 0);
+    std::iota(order, order + n, 0);
     const auto better = [&](int32_t a, int32_t b) {
-      const float x = biased[static_cast<size_t>(a)];
-      const float y = biased[static_cast<size_t>(b)];
-      return x > y || (x == y && a < b);
+      return biased[a] > biased[b] || (biased[a] == biased[b] && a < b);
     };
     const bool choice = p.top_k < p.num_experts;  // one more is sorted, for the margin
-    std::partial_sort(order.begin(), order.begin() + p.top_k + (choice ? 1 : 0), order.end(),
-                      better);
+    std::partial_sort(order, order + p.top_k + (choice ? 1 : 0), order + n, better);
     int32_t* experts = p.experts + row * p.top_k;
     float* weights = p.weights + row * p.top_k;
     for (int j = 0; j < p.top_k; ++j) {
-      experts[j] = order[static_cast<size_t>(j)];
-      weights[j] = score[static_cast<size_t>(experts[j])];
+      experts[j] = order[j];
+      weights[j] = score[experts[j]];
     }
     const float sum = Sum(p.top_k, [&](int64_t j) { return weights[j]; });
     for (int j = 0; j < p.top_k; ++j) {
@@ -45,8 +43,7 @@ void Route(const RouteParams& p, int64_t begin, int64_t end) {
     if (p.margins == nullptr) continue;
     p.margins[row] = std::numeric_limits<float>::infinity();
     if (choice) {
-      p.margins[row] = biased[static_cast<size_t>(order[static_cast<size_t>(p.top_k - 1)])] -
-                       biased[static_cast<size_t>(order[static_cast<size_t>(p.top_k)])];
+      p.margins[row] = biased[order[p.top_k - 1]] - biased[order[p.top_k]];
     }
   }
 }

@@ -27,4 +27,11 @@ void Scale(const ScaleParams& p, int64_t begin, int64_t end);
 void DecodeFp8Rows(const DecodeFp8RowsParams& p, int64_t begin, int64_t end);
 void NgramGate(const NgramGateParams& p, int64_t begin, int64_t end);
 
+// Steps on a few values of a row that other instruction sets take over as they are.
+
+// The mixes of one row; inverse: 1 / root mean square of its streams.
+void MixesOfRow(const HcMixesParams& p, int64_t row, float inverse);
+// The gate of one stream; norm: product of the two inverse root mean squares.
+float NgramGateOf(float product, float norm, int64_t dim);
+
 }  // namespace deepinfer::scalar

@@ -1,6 +1,6 @@
 // Seeded inputs for every kernel, odd sizes and extreme values included, so that one test can hold
-// every instruction set to the scalar bits, and every way of splitting the work to the whole.
-// Test code only.
+// every instruction set to the scalar bits, every way of splitting the work to the whole, and one
+// architecture to another.  No GoogleTest in here: digest.cc runs where there is none.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,29 @@
 
 namespace deepinfer {
 
-// One call of one kernel.
-struct KernelCase {
-  std::string name;  // e.g. "matmul fp8 m3 n70 k96"
+class ExecContext;
 
-  // Runs the kernel of `table` over its whole axis in ranges of `grain`, denormals flushed.
-  // -> every byte that it wrote
-  std::function<std::vector<std::byte>(const KernelTable& table, int64_t grain)> run;
+// How a case runs its kernel over the whole axis, denormals flushed.
+struct CaseRunner {
+  const KernelTable& table;
+  int64_t grain = int64_t{1} << 40;  // ranges of this length, one after the other
+  ExecContext* context = nullptr;    // not null: through the op of kernels/ops.h, on its threads
 };
 
-// The same list, with the same inputs, at every call.
+// All that a case's kernels wrote.
+struct CaseOutput {
+  std::vector<std::byte> bytes;
+  int64_t nans = 0;  // fp32 outputs that are NaN
+
+  bool operator==(const CaseOutput&) const = default;
+};
+
+struct KernelCase {
+  std::string name;  // e.g. "matmul fp8 m3 n70 k96"
+  std::function<CaseOutput(const CaseRunner& runner)> run;
+};
+
+// The same list, with the same inputs, at every call.  No input is infinite or NaN.
 std::vector<KernelCase> KernelCases();
 
 // Seeded values; the same on every machine.
@@ -40,6 +53,10 @@ class CaseInputs {
   std::vector<uint16_t> Bf16(int64_t count, float scale = 1);
   // Magnitudes from 2^-120 to 2^40: sums that lose almost everything, products that underflow.
   std::vector<float> WideBf16Floats(int64_t count);
+  // Zeros of both signs, subnormals, the smallest normal numbers, numbers around 1, and numbers
+  // below 2^max_exponent (at most 128).
+  std::vector<float> ExtremeFloats(int64_t count, int max_exponent);
+  std::vector<float> ExtremeBf16Floats(int64_t count, int max_exponent);
   std::vector<uint8_t> Bytes(int64_t count);
   // e4m3 codes without NaN.
   std::vector<uint8_t> E4M3(int64_t count);

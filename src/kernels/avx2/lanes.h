@@ -1,0 +1,19 @@
+// The lanes of kernels/vector for AVX2: two registers each.  Only included by avx2/*.cc.
+#pragma once
+
+#include "kernels/avx2/f32.h"
+#include "kernels/avx2/f64.h"
+#include "kernels/avx2/i32.h"
+
+namespace deepinfer::avx2 {
+
+struct Lanes {
+  using F32 = avx2::F32;
+  using F64 = avx2::F64;
+  using I32 = avx2::I32;
+  using Mask = avx2::Mask;
+  using Mask64 = avx2::Mask64;
+  using ByteDot = avx2::ByteDot;
+};
+
+}  // namespace deepinfer::avx2

@@ -1,0 +1,112 @@
+// Index scores and selections.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/kernel_cases/case_parts.h"
+
+namespace deepinfer {
+namespace {
+
+struct IndexShape {
+  int64_t heads, dim, entries;
+  bool any_scales;  // all scale bytes, not only those of ordinary values
+};
+
+CaseOutput RunIndexScores(const CaseRunner& runner, RowFormat format, const IndexShape& s) {
+  CaseInputs in(static_cast<uint64_t>(s.dim));
+  std::vector<std::byte> query = EncodedRows(in, format, s.heads, s.dim);
+  const auto keys = MakeBlockRows(in, format, s.dim, s.entries);
+  if (s.any_scales) {  // below 2^0 together, so that products stay finite
+    for (std::byte& byte : query) byte = static_cast<std::byte>(in.Below(128));
+    for (std::byte& byte : keys->bytes) byte = static_cast<std::byte>(in.Below(128));
+  }
+  const std::vector<float> weights = in.Bf16Floats(s.heads);
+  auto scores = Output(s.entries);
+  Run(runner, &KernelTable::index_scores, nullptr,
+      IndexScoresParams{.query = query.data(),
+                        .weights = weights.data(),
+                        .heads = s.heads,
+                        .dim = s.dim,
+                        .format = format,
+                        .keys = keys->view,
+                        .scores = scores.data()},
+      s.entries);
+  return Collect(scores);
+}
+
+enum class Scores { kTied, kExtreme, kAscending, kDescending, kEqual };
+
+std::vector<float> MakeScores(CaseInputs& in, int64_t count, Scores kind) {
+  if (kind == Scores::kExtreme) return in.ExtremeFloats(count, 128);
+  std::vector<float> scores = in.Floats(count, 2);
+  if (kind == Scores::kAscending) std::sort(scores.begin(), scores.end());
+  if (kind == Scores::kDescending) std::sort(scores.rbegin(), scores.rend());
+  if (kind == Scores::kEqual) std::fill(scores.begin(), scores.end(), -1.5f);
+  if (kind != Scores::kTied) return scores;
+  for (float& score : scores) {  // with zeros of both signs, and some excluded
+    score = std::round(score);
+    if (in.Below(9) == 0) score = -kInfinity;
+  }
+  return scores;
+}
+
+// Both kernels work on one row; there is no axis to split.
+CaseOutput RunSelection(const CaseRunner& runner, int64_t count, int top_k, Scores kind) {
+  CaseInputs in(static_cast<uint64_t>(count));
+  const std::vector<float> scores = MakeScores(in, count, kind);
+  const FlushDenormals flush;
+  std::vector<int32_t> order(scores.size());
+  std::vector<float> block_scores(scores.size());
+  auto selected = Output<int32_t>(top_k);
+  auto blocks = Output<int32_t>(top_k);
+  std::vector<int32_t> counts(2);
+  std::vector<float> margins(2);
+  runner.table.select_top_k({.scores = scores.data(),
+                             .num_scores = count,
+                             .top_k = top_k,
+                             .selected = selected.data(),
+                             .num_selected = counts.data(),
+                             .order = order.data(),
+                             .margin = margins.data()});
+  runner.table.candidate_blocks({.scores = scores.data(),
+                                 .num_scores = count,
+                                 .block_size = 8,
+                                 .top_blocks = top_k,
+                                 .blocks = blocks.data(),
+                                 .num_blocks = &counts[1],
+                                 .block_scores = block_scores.data(),
+                                 .order = order.data(),
+                                 .margin = &margins[1]});
+  selected.resize(static_cast<size_t>(counts[0]));
+  blocks.resize(static_cast<size_t>(counts[1]));
+  return Collect(selected, blocks, counts, margins);
+}
+
+}  // namespace
+
+void AddSelectionCases(std::vector<KernelCase>* cases) {
+  constexpr IndexShape kShapes[] = {{5, 32, 70, false},   {1, 96, 1, false},   {32, 128, 33, false},
+                                    {17, 160, 16, false}, {3, 544, 47, false}, {6, 128, 70, true}};
+  for (const IndexShape& s : kShapes) {
+    for (const RowFormat format : {RowFormat::kF32, RowFormat::kFp4E8M0}) {
+      if (s.any_scales && format == RowFormat::kF32) continue;
+      cases->push_back({fmt::format("index_scores {} {}x{} of {}{}", NameOf(format), s.heads, s.dim,
+                                    s.entries, s.any_scales ? " any scales" : ""),
+                        [=](const CaseRunner& r) { return RunIndexScores(r, format, s); }});
+    }
+  }
+  for (const int64_t count : {1, 7, 64, 1000, 20011}) {
+    for (const int top_k : {1, 5, 512}) {
+      for (const Scores kind : {Scores::kTied, Scores::kExtreme, Scores::kAscending,
+                                Scores::kDescending, Scores::kEqual}) {
+        cases->push_back(
+            {fmt::format("selection of {} from {}, kind {}", top_k, count, static_cast<int>(kind)),
+             [=](const CaseRunner& r) { return RunSelection(r, count, top_k, kind); }});
+      }
+    }
+  }
+}
+
+}  // namespace deepinfer
