@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kRowGrain = 4;
 // Outputs of a product: a multiple of the FP8 scale block, so that a range begins with a new one.
 constexpr int64_t kOutputGrain = 64;
+// Index keys that are scored together: 70 KB at the released dimensions.
+constexpr int64_t kEntryGrain = 1024;
 constexpr int64_t kElementGrain = 1 << 14;
 constexpr int kMaxStreams = 8;  // of hyper-connections
 
@@ -92,7 +94,10 @@ void Matmul(ExecContext& context, const MatmulParams& params) {
   CHECK_GE(params.y_stride, params.w.n);
   const Op op = MatmulOp(params.w.format);
   if (context.profile() != nullptr) CountProduct(params, context.profile()->of(op));
-  OverRange(context, op, context.kernels().matmul, params, params.w.n, kOutputGrain);
+  // A narrow product is cut finer, so that every thread gets a part.
+  const int64_t share = (params.w.n + context.num_threads() - 1) / context.num_threads();
+  OverRange(context, op, context.kernels().matmul, params, params.w.n,
+            std::clamp<int64_t>((share + 3) / 4 * 4, 1, kOutputGrain));
 }
 
 void Embed(ExecContext& context, const EmbedParams& params, int64_t rows) {
@@ -202,8 +207,19 @@ struct SelectScratch {
   float* block_scores;  // [most blocks]
 };
 
+// Runs body(begin, end) over [0, count): on this thread, or cut among all.
+void Over(ExecContext& context, bool split, int64_t count, int64_t grain,
+          FunctionRef<void(int64_t begin, int64_t end)> body) {
+  if (split) {
+    context.ParallelFor(count, grain, body);
+  } else {
+    body(0, count);
+  }
+}
+
 // Scores of the entries that compete for one row; -inf for the others.
-void ScoreRow(ExecContext& context, const IndexSelectParams& p, int64_t row, float* scores) {
+void ScoreRow(ExecContext& context, const IndexSelectParams& p, int64_t row, bool split,
+              float* scores) {
   const int64_t visible = p.num_visible[row];
   const IndexScoresParams params{.query = p.queries + row * p.heads * RowBytes(p.format, p.dim),
                                  .weights = p.weights + row * p.heads,
@@ -213,17 +229,21 @@ void ScoreRow(ExecContext& context, const IndexSelectParams& p, int64_t row, flo
                                  .keys = p.keys[row],
                                  .scores = scores};
   if (p.candidates != CandidateUse::kUse) {
-    context.kernels().index_scores(params, 0, visible);
+    Over(context, split, visible, kEntryGrain,
+         [&](int64_t begin, int64_t end) { context.kernels().index_scores(params, begin, end); });
     return;
   }
   std::fill_n(scores, visible, -std::numeric_limits<float>::infinity());
-  for (int32_t i = 0; i < p.num_candidate_blocks[row]; ++i) {
-    const int64_t first = int64_t{p.candidate_blocks[row * p.top_blocks + i]} * p.block_size;
-    context.kernels().index_scores(params, first, std::min(first + p.block_size, visible));
-  }
+  const int64_t grain = std::max<int64_t>(1, kEntryGrain / p.block_size);
+  Over(context, split, p.num_candidate_blocks[row], grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = int64_t{p.candidate_blocks[row * p.top_blocks + i]} * p.block_size;
+      context.kernels().index_scores(params, first, std::min(first + p.block_size, visible));
+    }
+  });
 }
 
-void SelectRow(ExecContext& context, const IndexSelectParams& p, int64_t row,
+void SelectRow(ExecContext& context, const IndexSelectParams& p, int64_t row, bool split,
                const SelectScratch& scratch) {
   const int64_t visible = p.num_visible[row];
   if (visible == 0) {
@@ -236,7 +256,7 @@ void SelectRow(ExecContext& context, const IndexSelectParams& p, int64_t row,
     }
     return;
   }
-  ScoreRow(context, p, row, scratch.scores);
+  ScoreRow(context, p, row, split, scratch.scores);
   context.kernels().select_top_k({.scores = scratch.scores,
                                   .num_scores = visible,
                                   .top_k = p.top_k,
@@ -269,16 +289,23 @@ void IndexSelect(ExecContext& context, const IndexSelectParams& params, int64_t 
   for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, params.num_visible[row]);
   const OpTimer timer(context.profile(), Op::kIndexSelect);
   const ScratchArena::Scope scope(context.scratch());
-  const int slots = context.num_threads();
+  // Few rows: all threads score the entries of one row, then of the next.
+  const bool split = rows < context.num_threads();
+  const int64_t slots = split ? 1 : context.num_threads();
   auto* scores = context.scratch().Alloc<float>(slots * longest);
   auto* order = context.scratch().Alloc<int32_t>(slots * longest);
   auto* block_scores = context.scratch().Alloc<float>(slots * longest);
-  context.ParallelForSlots(rows, 1, [&](int64_t begin, int64_t end, int slot) {
+  const auto select = [&](int64_t begin, int64_t end, int slot) {
     const SelectScratch scratch{.scores = scores + slot * longest,
                                 .order = order + slot * longest,
                                 .block_scores = block_scores + slot * longest};
-    for (int64_t row = begin; row < end; ++row) SelectRow(context, params, row, scratch);
-  });
+    for (int64_t row = begin; row < end; ++row) SelectRow(context, params, row, split, scratch);
+  };
+  if (split) {
+    select(0, rows, 0);
+  } else {
+    context.ParallelForSlots(rows, 1, select);
+  }
 }
 
 ExpertPlan PlanExperts(ExecContext& context, const int32_t* experts, const float* weights,

@@ -339,31 +339,61 @@ void Multiply(const MatmulParams& p, int64_t begin, int64_t end) {
   }
 }
 
-// True fp32 weights: exact fp64 products in 8 lanes.
-void MultiplyF32(const MatmulParams& p, int64_t begin, int64_t end) {
+// -------------------------------------------------------------------------- true fp32 weights ----
+
+// 8 fp32 values as fp64; lanes past the row's end are zeros, which change no sum.
+[[gnu::always_inline]] inline __m512d LoadWide(const float* data, __mmask8 lanes) {
+  return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(lanes, data));
+}
+
+// kRows rows times kOutputs outputs.  Products are exact in fp64, so one fma per product is the sum
+// of numerics.md section 4.
+template <int kRows, int kOutputs>
+void F32Tile(const MatmulParams& p, int64_t first_row, int64_t n) {
   const int64_t k = p.w.k;
-  for (int64_t n = begin; n < end; ++n) {
-    const float* w = static_cast<const float*>(p.w.data) + n * k;
-    for (int64_t i = 0; i < p.m; ++i) {
-      const float* x =
-          static_cast<const float*>(p.x) + (p.x_index != nullptr ? p.x_index[i] : i) * k;
-      __m512d lanes = _mm512_setzero_pd();
-      int64_t at = 0;
-      for (; at + 8 <= k; at += 8) {
-        const __m512d product = _mm512_mul_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + at)),
-                                              _mm512_cvtps_pd(_mm256_loadu_ps(w + at)));
-        lanes = _mm512_add_pd(lanes, product);
-      }
-      if (at < k) {
-        const auto rest = static_cast<__mmask8>((1u << (k - at)) - 1);
-        const __m512d product = _mm512_mul_pd(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(rest, x + at)),
-                                              _mm512_cvtps_pd(_mm256_maskz_loadu_ps(rest, w + at)));
-        lanes = _mm512_mask_add_pd(lanes, rest, lanes, product);
-      }
-      const float y = SumTree(lanes);
-      p.y[i * p.y_stride + n] = p.round ? RoundToBf16(y) : y;
+  const float* x[kRows];
+  __m512d lanes[kRows][kOutputs];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t row = p.x_index != nullptr ? p.x_index[first_row + r] : first_row + r;
+    x[r] = static_cast<const float*>(p.x) + row * k;
+#pragma GCC unroll 8
+    for (int o = 0; o < kOutputs; ++o) lanes[r][o] = _mm512_setzero_pd();
+  }
+  const float* w = static_cast<const float*>(p.w.data) + n * k;
+  for (int64_t at = 0; at < k; at += 8) {
+    const auto mask = static_cast<__mmask8>(k - at >= 8 ? 0xFF : (1 << (k - at)) - 1);
+    __m512d wide[kOutputs];
+#pragma GCC unroll 8
+    for (int o = 0; o < kOutputs; ++o) wide[o] = LoadWide(w + o * k + at, mask);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512d xv = LoadWide(x[r] + at, mask);
+#pragma GCC unroll 8
+      for (int o = 0; o < kOutputs; ++o) lanes[r][o] = _mm512_fmadd_pd(xv, wide[o], lanes[r][o]);
     }
   }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int o = 0; o < kOutputs; ++o) {
+      const float y = SumTree(lanes[r][o]);
+      p.y[(first_row + r) * p.y_stride + n + o] = p.round ? RoundToBf16(y) : y;
+    }
+  }
+}
+
+template <int kRows>
+void F32Rows(const MatmulParams& p, int64_t row, int64_t begin, int64_t end) {
+  int64_t n = begin;
+  for (; n + 4 <= end; n += 4) F32Tile<kRows, 4>(p, row, n);
+  for (; n < end; ++n) F32Tile<kRows, 1>(p, row, n);
+}
+
+void MultiplyF32(const MatmulParams& p, int64_t begin, int64_t end) {
+  int64_t row = 0;
+  for (; row + 4 <= p.m; row += 4) F32Rows<4>(p, row, begin, end);
+  for (; row < p.m; ++row) F32Rows<1>(p, row, begin, end);
 }
 
 }  // namespace
