@@ -75,7 +75,9 @@ void ExecContext::ParallelFor(int64_t count, int64_t grain,
 }
 
 void ExecContext::ParallelForSlots(int64_t count, int64_t grain, ThreadPool::Body body) {
+  if (StopRequested()) return;
   pool_.Run(count, grain, [&](int64_t begin, int64_t end, int slot) {
+    if (StopRequested()) return;
     const FlushDenormals flush;
     body(begin, end, slot);
   });

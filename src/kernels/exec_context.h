@@ -94,14 +94,16 @@ class ExecContext {
 
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each a multiple of `grain`
   // long (the last may be shorter).  Which thread takes which range must not matter for the result.
+  // Ranges that have not begun when a stop is requested are left out: after that, nothing that a
+  // step computes may be used.
   void ParallelFor(int64_t count, int64_t grain,
                    FunctionRef<void(int64_t begin, int64_t end)> body);
   // The same; slot in [0, num_threads()) names a work area that no other range uses meanwhile.
   void ParallelForSlots(int64_t count, int64_t grain, ThreadPool::Body body);
   int num_threads() const { return pool_.num_threads(); }
 
-  // Asks the running step to stop at the next layer boundary; callable from any thread and from a
-  // signal handler.
+  // Asks the running step to stop: it ends within the milliseconds that a range of work takes, with
+  // nothing committed.  Callable from any thread and from a signal handler.
   void RequestStop() { stop_.store(true, std::memory_order_relaxed); }
   void ClearStop() { stop_.store(false, std::memory_order_relaxed); }
   bool StopRequested() const { return stop_.load(std::memory_order_relaxed); }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -158,6 +159,22 @@ TEST(ExecContextTest, AStopIsSeenUntilItIsCleared) {
   EXPECT_TRUE(context.StopRequested());
   context.ClearStop();
   EXPECT_FALSE(context.StopRequested());
+}
+
+TEST(ExecContextTest, RangesThatHaveNotBegunWhenAStopIsRequestedAreLeftOut) {
+  ExecContext context(ScalarKernels(), 2);
+  std::atomic<int> ran{0};
+  context.ParallelFor(1000, 1, [&](int64_t, int64_t) {
+    ++ran;
+    context.RequestStop();
+  });
+  EXPECT_GE(ran, 1);
+  EXPECT_LE(ran, 2);  // one range a thread may have begun already
+  context.ParallelFor(10, 1, [&](int64_t, int64_t) { ++ran; });
+  EXPECT_LE(ran, 2);
+  context.ClearStop();
+  context.ParallelFor(10, 1, [&](int64_t, int64_t) { ++ran; });
+  EXPECT_GE(ran, 11);
 }
 
 TEST(SelectKernelsTest, TheBestOneRunsUnlessOneIsForced) {

@@ -287,6 +287,8 @@ void IndexSelect(ExecContext& context, const IndexSelectParams& params, int64_t 
   CHECK(params.candidates == CandidateUse::kNone || params.block_size >= 1);
   int64_t longest = 1;
   for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, params.num_visible[row]);
+  // Selections that a stopped step left incomplete must not be followed.
+  if (context.StopRequested()) return;
   const OpTimer timer(context.profile(), Op::kIndexSelect);
   const ScratchArena::Scope scope(context.scratch());
   // Few rows: all threads score the entries of one row, then of the next.

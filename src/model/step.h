@@ -10,6 +10,11 @@
 
 namespace deepinfer {
 
+// Cancelled once the context was asked to stop: what the step computed since may be incomplete.
+inline Status CheckNotStopped(const ExecContext& context) {
+  return context.StopRequested() ? Cancelled("stopped before the step was complete") : Status::Ok();
+}
+
 // The rows of one sequence inside the batch.  A prefill mode drops leading rows on the way through
 // the decoder (NarrowRows); what is left stays contiguous.
 struct SequenceStep {

@@ -84,11 +84,12 @@ Status Transformer::Forward(ExecContext& context, const ForwardBatch& batch,
   if (parts_.ngram_tables != nullptr) RETURN_IF_ERROR(FetchNgramRows(step));
   Embed(step);
   for (int layer = 0; layer < config().num_layers; ++layer) {
-    if (context.StopRequested()) return Cancelled("stopped between two layers");
+    RETURN_IF_ERROR(CheckNotStopped(context));
     RETURN_IF_ERROR(RunLayer(step, layer));
     if (step.rows == 0) break;  // a chunk that leaves nothing but caches behind
   }
   Head(step, batch, output);
+  RETURN_IF_ERROR(CheckNotStopped(context));
   CommitStep(step);
   return Status::Ok();
 }

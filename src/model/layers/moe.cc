@@ -70,6 +70,8 @@ Status MixtureOfExperts(Step& step, int layer) {
   const MoeWeights& w = step.parts.weights->layers[static_cast<size_t>(layer)].moe;
   const ScratchArena::Scope scope(step.scratch());
   const Routing routing = RouteRows(step, layer);
+  // Ops leave work out once a stop was requested; experts that nobody chose must not be looked up.
+  RETURN_IF_ERROR(CheckNotStopped(step.context));
   const ExpertPlan plan = PlanExperts(
       step.context, routing.experts, routing.weights,
       {.rows = step.rows, .top_k = c.num_experts_per_token, .num_experts = c.num_experts});
