@@ -1,7 +1,5 @@
 #include "bench/bench_data.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 
 #include "base/check.h"
@@ -19,20 +17,14 @@ constexpr uint64_t kCodes = 0xB7B7B7B7B7B7B7B7;
 
 }  // namespace
 
-WeightPool::WeightPool(size_t bytes) : bytes_(bytes), scales_(kScaleBytes, kScale) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  CHECK(data != MAP_FAILED);
-  madvise(data, bytes, MADV_HUGEPAGE);
-  data_ = static_cast<uint8_t*>(data);
+WeightPool::WeightPool(size_t bytes) : memory_(bytes), scales_(kScaleBytes, kScale) {
   uint64_t state = 1;
   for (size_t at = 0; at + 8 <= bytes; at += 8) {
     state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
     const uint64_t codes = (state ^ state >> 29) & kCodes;
-    std::memcpy(data_ + at, &codes, sizeof codes);
+    std::memcpy(memory_.data() + at, &codes, sizeof codes);
   }
 }
-
-WeightPool::~WeightPool() { munmap(data_, bytes_); }
 
 WeightView WeightPool::Next(WeightFormat format, int64_t n, int64_t k) {
   const auto values = static_cast<size_t>(n * k);
@@ -40,9 +32,9 @@ WeightView WeightPool::Next(WeightFormat format, int64_t n, int64_t k) {
                        : format == WeightFormat::kFp8  ? values
                        : format == WeightFormat::kBf16 ? values * 2
                                                        : values * 4;
-  CHECK_LE(bytes, bytes_);
-  if (at_ + bytes > bytes_) at_ = 0;
-  const uint8_t* data = data_ + at_;
+  CHECK_LE(bytes, memory_.size());
+  if (at_ + bytes > memory_.size()) at_ = 0;
+  const std::byte* data = memory_.data() + at_;
   at_ += (bytes + 63) / 64 * 64;
   const bool scaled = format == WeightFormat::kFp4 || format == WeightFormat::kFp8;
   return {

@@ -1,11 +1,9 @@
 #include "bench/roofline.h"
 
-#include <sys/mman.h>
-
+#include <algorithm>
 #include <atomic>
-#include <memory>
 
-#include "base/check.h"
+#include "base/pages.h"
 #include "bench/measure.h"
 #include "kernels/kernels.h"
 #include "kernels/peaks.h"
@@ -19,27 +17,12 @@ constexpr size_t kL2Bytes = size_t{512} << 10;  // a thread
 constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr int64_t kRounds = 1 << 17;
 
-// Anonymous memory in huge pages where there are any, so that translation is not what is measured.
-class HugeBuffer {
- public:
-  explicit HugeBuffer(size_t bytes) : bytes_(bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(data != MAP_FAILED);
-    madvise(data, bytes, MADV_HUGEPAGE);
-    data_ = static_cast<std::byte*>(data);
-    for (size_t at = 0; at < bytes; at += 4096) data_[at] = std::byte{1};
-  }
-  HugeBuffer(const HugeBuffer&) = delete;
-  HugeBuffer& operator=(const HugeBuffer&) = delete;
-  ~HugeBuffer() { munmap(data_, bytes_); }
-
-  const std::byte* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* data_;
-  size_t bytes_;
-};
+// Memory that the system has really given.
+PageBuffer TouchedBuffer(size_t bytes) {
+  PageBuffer buffer(bytes);
+  for (size_t at = 0; at < bytes; at += 4096) buffer.data()[at] = std::byte{1};
+  return buffer;
+}
 
 // Multiply-accumulates a second of `threads` threads.
 double DotRate(ExecContext& context, int threads, int64_t (*dots)(int64_t rounds)) {
@@ -52,7 +35,7 @@ double DotRate(ExecContext& context, int threads, int64_t (*dots)(int64_t rounds
 }
 
 // Bytes a second; every thread reads its own piece of `piece` bytes `times` times.
-double CachedReadRate(ExecContext& context, int threads, const HugeBuffer& buffer, size_t piece) {
+double CachedReadRate(ExecContext& context, int threads, const PageBuffer& buffer, size_t piece) {
   const PeakLoops loops = PeakLoopsOf(context.kernels().name);
   constexpr int kTimes = 16;
   const Timing timing = Measure([&] {
@@ -64,9 +47,9 @@ double CachedReadRate(ExecContext& context, int threads, const HugeBuffer& buffe
   return static_cast<double>(piece) * kTimes * threads / timing.median / 1e9;
 }
 
-double DramReadRate(ExecContext& context, int threads, const HugeBuffer& buffer) {
+double DramReadRate(ExecContext& context, int threads, const PageBuffer& buffer) {
   const PeakLoops loops = PeakLoopsOf(context.kernels().name);
-  const size_t share = buffer.bytes() / static_cast<size_t>(threads) / kPieceBytes * kPieceBytes;
+  const size_t share = buffer.size() / static_cast<size_t>(threads) / kPieceBytes * kPieceBytes;
   const Timing timing = Measure(
       [&] {
         context.ParallelFor(threads, 1, [&](int64_t begin, int64_t) {
@@ -90,8 +73,8 @@ std::string ProcessorName() {
 
 Roofline MeasureRoofline(ExecContext& context) {
   const PeakLoops loops = PeakLoopsOf(context.kernels().name);
-  const HugeBuffer buffer(
-      std::max(kDramBytes, kL3Bytes * static_cast<size_t>(context.num_threads())));
+  const PageBuffer buffer =
+      TouchedBuffer(std::max(kDramBytes, kL3Bytes * static_cast<size_t>(context.num_threads())));
   Roofline roofline{.processor = ProcessorName(), .isa = context.kernels().name};
   for (int threads = 1; threads <= context.num_threads(); ++threads) {
     roofline.dram_gbps.push_back(DramReadRate(context, threads, buffer));
@@ -104,7 +87,7 @@ Roofline MeasureRoofline(ExecContext& context) {
 }
 
 double MeasureDram(ExecContext& context) {
-  static const HugeBuffer buffer(kDramBytes);
+  static const PageBuffer buffer = TouchedBuffer(kDramBytes);
   return DramReadRate(context, context.num_threads(), buffer);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
 
 #include "base/check.h"
 
@@ -14,7 +13,7 @@ namespace deepinfer {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kMinChunkBytes = size_t{1} << 20;
+constexpr size_t kMinChunkBytes = size_t{2} << 20;
 
 #if defined(__x86_64__)
 constexpr uint64_t kFlushBits = 0x8040;  // MXCSR: flush-to-zero and denormals-are-zero
@@ -40,31 +39,26 @@ FlushDenormals::FlushDenormals() : saved_(ReadMode()) { WriteMode(saved_ | kFlus
 
 FlushDenormals::~FlushDenormals() { WriteMode(saved_); }
 
-void ScratchArena::Free::operator()(std::byte* p) const {
-  ::operator delete (p, std::align_val_t{kAlignment});
-}
-
 void* ScratchArena::AllocBytes(size_t bytes) {
   bytes = RoundUp(std::max<size_t>(bytes, 1));
-  while (chunk_ < chunks_.size() && used_ + bytes > chunks_[chunk_].size) {
+  while (chunk_ < chunks_.size() && used_ + bytes > chunks_[chunk_].size()) {
     ++chunk_;
     used_ = 0;
   }
   if (chunk_ == chunks_.size()) {
     // Doubling keeps the number of chunks, and so the search above, small.
     const size_t size = std::max({bytes, kMinChunkBytes, RoundUp(capacity())});
-    auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment}));
-    chunks_.push_back({std::unique_ptr<std::byte, Free>(data), size});
+    chunks_.emplace_back(size);
     used_ = 0;
   }
-  void* result = chunks_[chunk_].data.get() + used_;
+  void* result = chunks_[chunk_].data() + used_;
   used_ += bytes;
   return result;
 }
 
 size_t ScratchArena::capacity() const {
   size_t total = 0;
-  for (const Chunk& chunk : chunks_) total += chunk.size;
+  for (const PageBuffer& chunk : chunks_) total += chunk.size();
   return total;
 }
 

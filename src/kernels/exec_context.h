@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/pages.h"
 #include "base/thread_pool.h"
 
 namespace deepinfer {
@@ -66,16 +66,9 @@ class ScratchArena {
   size_t capacity() const;
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const;
-  };
-  struct Chunk {
-    std::unique_ptr<std::byte, Free> data;
-    size_t size;
-  };
   void* AllocBytes(size_t bytes);
 
-  std::vector<Chunk> chunks_;
+  std::vector<PageBuffer> chunks_;
   size_t chunk_ = 0;  // chunks_[chunk_] is being filled; equals chunks_.size() when none is
   size_t used_ = 0;   // bytes of it in use
 };

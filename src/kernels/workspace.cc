@@ -1,28 +1,17 @@
 #include "kernels/workspace.h"
 
-#include <new>
-
 namespace deepinfer {
-namespace {
-
-constexpr std::align_val_t kAlignment{64};
-
-void Release(std::byte* data) { ::operator delete(data, kAlignment); }
-
-}  // namespace
 
 Workspace::Workspace() = default;
 
-Workspace::~Workspace() { Release(data_); }
+Workspace::~Workspace() = default;
 
 void* Workspace::Get(size_t bytes) {
-  if (bytes > size_) {
-    Release(data_);
-    data_ = nullptr;
-    data_ = static_cast<std::byte*>(::operator new(bytes, kAlignment));
-    size_ = bytes;
+  if (bytes > memory_.size()) {
+    memory_ = PageBuffer();
+    memory_ = PageBuffer(bytes);
   }
-  return data_;
+  return memory_.data();
 }
 
 }  // namespace deepinfer

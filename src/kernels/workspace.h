@@ -6,14 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/pages.h"
+
 namespace deepinfer {
 
 // Not thread-safe: make it thread_local.
 class Workspace {
  public:
   Workspace();
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
   ~Workspace();
 
   // At least `bytes` bytes, 64-byte aligned, valid until the next call; the content is lost when it
@@ -26,8 +26,7 @@ class Workspace {
   }
 
  private:
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
+  PageBuffer memory_;
 };
 
 }  // namespace deepinfer
