@@ -48,7 +48,9 @@ bool Contains(const std::vector<int>& layers, int layer) {
 Transformer::Transformer(const TransformerParts& parts)
     : parts_(parts),
       window_rope_(WindowRope(*parts.config)),
-      compressed_rope_(CompressedRope(*parts.config)) {}
+      compressed_rope_(CompressedRope(*parts.config)) {
+  leases_.reserve(static_cast<size_t>(parts.config->num_experts));
+}
 
 Transformer::~Transformer() = default;
 
