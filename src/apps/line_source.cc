@@ -17,8 +17,6 @@ namespace {
 constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r") == text.npos; }
-
 }  // namespace
 
 Result<LineSource> LineSource::Open(const Path& path) {
@@ -46,9 +44,7 @@ LineSource::~LineSource() {
 Result<std::optional<SourceLine>> LineSource::Next() {
   SourceLine line;
   while (true) {
-    while (TakeLine(line)) {
-      if (!IsBlank(line.text)) return std::optional(std::move(line));
-    }
+    if (TakeLine(line)) return std::optional(std::move(line));
     if (ended_) return std::optional<SourceLine>();
     RETURN_IF_ERROR(Fill());
   }

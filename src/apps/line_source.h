@@ -15,7 +15,7 @@ namespace deepinfer {
 inline constexpr size_t kMaxLineBytes = size_t{64} << 20;
 
 struct SourceLine {
-  int64_t number = 0;  // from 1, blank lines counted
+  int64_t number = 0;  // from 1
   std::string text;    // without its end (LF or CR LF) and without a byte order mark
   bool cut = false;    // was longer than kMaxLineBytes; the text is its beginning
 };
@@ -29,7 +29,7 @@ class LineSource {
   LineSource& operator=(LineSource&&) = delete;
   ~LineSource();
 
-  // The next line that is not blank; nothing at the end.  Cancelled when Ctrl-C comes while it
+  // The next line; nothing at the end.  Cancelled when Ctrl-C comes while it
   // waits.
   Result<std::optional<SourceLine>> Next();
   // Whether Next() has something to read at once: part of a line, or the end.

@@ -26,13 +26,26 @@ class OneAnswer : public RequestListener {
 
 }  // namespace
 
-Result<GenerationResult> Generate(ModelInstance& model, GenerationRequest request,
-                                  const TextCallback& on_text, const PrefillCallback& on_prefill) {
+Result<GenerationResult> GenerateUntilStopped(ModelInstance& model, GenerationRequest request,
+                                              const TextCallback& on_text,
+                                              const PrefillCallback& on_prefill) {
   OneAnswer answer(on_text, on_prefill);
   BatchEngine engine(model, {.max_sequences = 1});
-  RETURN_IF_ERROR(engine.Submit(std::move(request), answer).status());
-  while (!engine.idle()) RETURN_IF_ERROR(engine.Step());
+  ASSIGN_OR_RETURN(const BatchEngine::RequestId id, engine.Submit(std::move(request), answer));
+  while (!engine.idle()) {
+    if (!engine.Step().ok()) engine.Cancel(id);
+  }
   return answer.Take();
+}
+
+Result<GenerationResult> Generate(ModelInstance& model, GenerationRequest request,
+                                  const TextCallback& on_text, const PrefillCallback& on_prefill) {
+  ASSIGN_OR_RETURN(GenerationResult result,
+                   GenerateUntilStopped(model, std::move(request), on_text, on_prefill));
+  if (result.finish_reason == FinishReason::kCancelled) {
+    return Cancelled("stopped before the end of the answer");
+  }
+  return result;
 }
 
 }  // namespace deepinfer

@@ -21,4 +21,9 @@ Result<GenerationResult> Generate(ModelInstance& model, GenerationRequest reques
                                   const TextCallback& on_text,
                                   const PrefillCallback& on_prefill = {});
 
+// The same, but a stop ends the answer with what there is (FinishReason::kCancelled).
+Result<GenerationResult> GenerateUntilStopped(ModelInstance& model, GenerationRequest request,
+                                              const TextCallback& on_text,
+                                              const PrefillCallback& on_prefill = {});
+
 }  // namespace deepinfer

@@ -3,17 +3,13 @@
 #include <algorithm>
 
 namespace deepinfer {
-namespace {
 
-// Longest end of `text` that is a proper prefix of `stop`.
 size_t PendingLength(std::string_view text, std::string_view stop) {
   for (size_t length = std::min(text.size(), stop.size() - 1); length > 0; --length) {
     if (text.substr(text.size() - length) == stop.substr(0, length)) return length;
   }
   return 0;
 }
-
-}  // namespace
 
 const std::string* StopStrings::Add(std::string_view text, std::string& shown) {
   held_.append(text);

@@ -7,6 +7,9 @@
 
 namespace deepinfer {
 
+// Longest end of `text` that is a proper prefix of `stop`, which is not empty.
+size_t PendingLength(std::string_view text, std::string_view stop);
+
 // Looks for stop strings in text that arrives in pieces, and holds back what may still become one.
 // Not thread-safe.
 class StopStrings {

@@ -1,4 +1,4 @@
-#include "apps/command_generate.h"
+#include "apps/generate/command_generate.h"
 
 #include <fmt/format.h>
 
@@ -8,15 +8,15 @@
 #include <optional>
 
 #include "apps/command.h"
-#include "apps/figures.h"
-#include "apps/generate_jsonl.h"
+#include "apps/generate/figures.h"
+#include "apps/generate/generate_jsonl.h"
+#include "apps/generate/result_json.h"
 #include "apps/interrupt.h"
 #include "apps/load_model.h"
 #include "apps/prefill_flags.h"
 #include "apps/progress.h"
 #include "apps/request_builder.h"
 #include "apps/request_options.h"
-#include "apps/result_json.h"
 #include "engine/generation_defaults.h"
 #include "engine/generator.h"
 #include "tokenizer/chat.h"

@@ -1,4 +1,4 @@
-#include "apps/generate_jsonl.h"
+#include "apps/generate/generate_jsonl.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "apps/figures.h"
+#include "apps/generate/figures.h"
 #include "apps/interrupt.h"
 #include "apps/load_model.h"
 #include "engine/generation_defaults.h"

@@ -1,4 +1,4 @@
-#include "apps/jsonl_request.h"
+#include "apps/generate/jsonl_request.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

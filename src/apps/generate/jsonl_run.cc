@@ -1,4 +1,4 @@
-#include "apps/jsonl_run.h"
+#include "apps/generate/jsonl_run.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <deque>
 #include <memory>
 
+#include "apps/generate/jsonl_request.h"
+#include "apps/generate/result_json.h"
 #include "apps/interrupt.h"
-#include "apps/jsonl_request.h"
-#include "apps/result_json.h"
 
 namespace deepinfer {
 namespace {
@@ -90,6 +90,7 @@ class JsonlRun {
         ended_ = true;
         break;
       }
+      if (line->text.find_first_not_of(" \t") == std::string::npos) continue;
       slots_.push_back(std::make_unique<Slot>(*model_.tokenizer(), summary_, line->number));
       Status status = Take(*line, *slots_.back());
       if (!status.ok()) slots_.back()->Fail(status);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/jsonl_run.h"
+#include "apps/generate/jsonl_run.h"
 #include "base/status.h"
 
 namespace deepinfer {

@@ -1,4 +1,4 @@
-#include "apps/result_json.h"
+#include "apps/generate/result_json.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "apps/figures.h"
+#include "apps/generate/figures.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "apps/jsonl_run.h"
+#include "apps/generate/jsonl_run.h"
 #include "engine/request.h"
 #include "model/prefill.h"
 
