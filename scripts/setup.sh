@@ -9,7 +9,7 @@ packages=(
   clang clang-format clang-tidy libclang-rt-dev
   # libraries (docs/design/0001-libraries.md says what each is for)
   libfmt-dev libspdlog-dev libexpected-dev libsimdjson-dev nlohmann-json3-dev libcli11-dev
-  libpcre2-dev libicu-dev libssl-dev libxxhash-dev
+  libpcre2-dev libicu-dev libssl-dev libxxhash-dev libedit-dev
   # tests
   libgtest-dev libgmock-dev python3
 )

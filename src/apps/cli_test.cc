@@ -1,16 +1,11 @@
 // The command line as its users see it: the built program is run, and its output and exit status
 // are looked at.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdio>
-#include <cstdlib>
 
 #include "apps/model_dir.h"
 #include "io/file.h"
-#include "tests/support/scratch_dir.h"
+#include "tests/support/run_deepinfer.h"
 
 namespace deepinfer {
 namespace {
@@ -18,43 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string Quoted(const Path& path) { return fmt::format("'{}'", path.string()); }
-
-// Runs `prefix deepinfer arguments` in a shell.
-Outcome Deepinfer(const std::string& arguments, const std::string& prefix = "") {
-  const ScratchDir scratch;
-  const Path out = scratch / "stdout";
-  const Path err = scratch / "stderr";
-  const bool redirected = arguments.find('>') != std::string::npos;
-  const std::string command =
-      fmt::format("{} '{}' {} {} 2>{} </dev/null", prefix, DEEPINFER_BINARY, arguments,
-                  redirected ? "" : fmt::format(">{}", Quoted(out)), Quoted(err));
-  const int status = std::system(command.c_str());
-  Outcome run;
-  run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  if (!redirected) run.out = *ReadFile(out);
-  run.err = *ReadFile(err);
-  return run;
-}
-
-void WriteText(const Path& path, std::string_view text) {
-  Result<FileWriter> file = FileWriter::Create(path);
-  ASSERT_TRUE(file.ok());
-  ASSERT_TRUE(file->Write(text).ok());
-  ASSERT_TRUE(file->Commit().ok());
-}
-
-// One line that ends with a line feed.
-bool IsOneSentence(const std::string& text) {
-  return !text.empty() && text.find('\n') == text.size() - 1;
-}
 
 TEST(CommandLineTest, HelpAndVersionGoToStdoutWithStatusZero) {
   const Outcome help = Deepinfer("--help");
@@ -68,7 +26,8 @@ TEST(CommandLineTest, HelpAndVersionGoToStdoutWithStatusZero) {
 }
 
 TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
-  for (const char* command : {"inspect", "synth", "verify checkpoint"}) {
+  for (const char* command :
+       {"generate", "chat", "logits", "inspect", "synth", "verify checkpoint"}) {
     const Outcome run = Deepinfer(std::string(command) + " --help");
     EXPECT_EQ(run.exit_code, 0) << command;
     EXPECT_THAT(run.out, HasSubstr("Examples:")) << command;

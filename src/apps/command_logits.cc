@@ -108,7 +108,7 @@ void AddTrace(const TraceRecorder& recorder, int64_t rows, OutputTensors& out) {
 }
 
 void ToLogprobs(std::span<float> logits) {
-  const float log_total = logits[0] - Logprobs(logits, 0, 0).logprob;
+  const float log_total = logits[0] - LogprobOf(logits, 0);
   for (float& value : logits) value -= log_total;
 }
 
@@ -125,8 +125,9 @@ Status WriteLogits(const Flags& flags, const CommandContext& context, ModelInsta
     const std::span<float> kept = std::span(all).last(logits.size());
     if (flags.logprobs) ToLogprobs(kept);
     if (!flags.out.empty()) return Status::Ok();
-    const SampledToken best = Logprobs(logits, ArgMax(logits), 0);
-    return context.out.Write(fmt::format("{} {} {:.6f}\n", position, best.token, best.logprob));
+    const int32_t best = ArgMax(logits);
+    return context.out.Write(
+        fmt::format("{} {} {:.6f}\n", position, best, LogprobOf(logits, best)));
   };
   RETURN_IF_ERROR(ScoreTokens(model,
                               {.tokens = tokens,
@@ -181,7 +182,7 @@ Status WritePerplexity(const Flags& flags, const CommandContext& context, ModelI
   std::vector<Bucket> buckets = BucketsFor(count);
   Bucket total{.begin = 0, .end = count};
   const auto add = [&](int64_t position, std::span<const float> logits) {
-    const double loss = -Logprobs(logits, tokens[static_cast<size_t>(position) + 1], 0).logprob;
+    const double loss = -LogprobOf(logits, tokens[static_cast<size_t>(position) + 1]);
     auto bucket = std::find_if(buckets.begin(), buckets.end(),
                                [&](const Bucket& b) { return position < b.end; });
     for (Bucket* b : {&*bucket, &total}) {

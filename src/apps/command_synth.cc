@@ -27,7 +27,7 @@ Status RunSynth(const SynthFlags& flags, const CommandContext& context) {
   ASSIGN_OR_RETURN(const ModelConfig config, ConfigOf(flags.preset, flags.changes));
   SynthReport report;
   {
-    Progress progress("writing");
+    Progress progress("writing", ProgressUnit::kBytes);
     ASSIGN_OR_RETURN(
         report,
         Synthesize(config, {.dir = flags.out,

@@ -26,14 +26,9 @@ struct VerifyFlags {
   bool json = false;
 };
 
-bool Exists(const Path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 // Files beside the weights; a checkpoint may come without them.
 Status CheckCompanions(const Path& dir, const ModelConfig& config) {
-  if (const Path path = dir / "tokenizer.json"; Exists(path)) {
+  if (const Path path = dir / "tokenizer.json"; FileExists(path)) {
     ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(path));
     if (tokenizer.vocab_size() > config.vocab_size) {
       return CorruptData(fmt::format("{}: found {} tokens, expected at most vocab_size, {}",
@@ -41,7 +36,7 @@ Status CheckCompanions(const Path& dir, const ModelConfig& config) {
     }
   }
   const Path path = dir / "engram.json";
-  if (config.ngram_layers.empty() || !Exists(path)) return Status::Ok();
+  if (config.ngram_layers.empty() || !FileExists(path)) return Status::Ok();
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxNgramFileBytes));
   return NgramLayout::Parse(config, json).status().WithContext(path.string());
 }
@@ -52,7 +47,7 @@ Result<ScanReport> VerifyCheckpoint(const Path& dir, const GlobalOptions& global
   if (!checkpoint.HasDraftHead()) config.DropDraftHead();
   RETURN_IF_ERROR(checkpoint.ValidateLayout(SpecsOf(config)));
   RETURN_IF_ERROR(CheckCompanions(dir, config));
-  Progress progress("checking");
+  Progress progress("checking", ProgressUnit::kBytes);
   return ScanCheckpoint(
       checkpoint,
       {.threads = global.threads > 0 ? global.threads : ReadMachineLimits().cpus,

@@ -15,11 +15,13 @@ namespace {
 
 // Everything below is touched by handlers: lock-free atomics only.
 std::atomic<bool> interrupted{false};
+std::atomic<bool> terminated{false};
 std::atomic<ExecContext*> context{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<ExecContext*>::is_always_lock_free);
 
-void OnStop(int /*signal*/) {
+void OnStop(int signal_number) {
+  if (signal_number == SIGTERM) terminated.store(true);
   if (interrupted.exchange(true)) _exit(ExitCodeOf(ErrorCode::kCancelled));
   if (ExecContext* running = context.load()) running->RequestStop();
 }
@@ -50,6 +52,10 @@ void InstallSignalHandlers() {
 }
 
 bool Interrupted() { return interrupted.load(std::memory_order_relaxed); }
+
+bool TakeInterrupt() { return Terminated() ? Interrupted() : interrupted.exchange(false); }
+
+bool Terminated() { return terminated.load(std::memory_order_relaxed); }
 
 InterruptScope::InterruptScope(ExecContext& running) {
   CHECK(context.exchange(&running) == nullptr);

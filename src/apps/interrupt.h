@@ -11,8 +11,13 @@ class ExecContext;
 // Once, before any thread starts.
 void InstallSignalHandlers();
 
-// Whether Ctrl-C was pressed since the start.  Callable from any thread.
+// Whether Ctrl-C was pressed, or SIGTERM came, since the start or the last TakeInterrupt().
+// Callable from any thread.
 bool Interrupted();
+// The same, and forgets it: for a command that Ctrl-C does not end.  SIGTERM is never forgotten.
+bool TakeInterrupt();
+// Whether SIGTERM came.
+bool Terminated();
 
 // While it lives, Ctrl-C also asks this context to stop its step.  One at a time.
 class InterruptScope {

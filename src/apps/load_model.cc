@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "apps/model_dir.h"
+#include "apps/progress.h"
 
 namespace deepinfer {
 
@@ -16,16 +17,20 @@ std::string ForcedIsa() {
 Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
                                                  int64_t max_sequences) {
   ASSIGN_OR_RETURN(const Path dir, FindModelDir(options.model));
-  return ModelInstance::Load({.dir = dir,
-                              .numerics = options.numerics,
-                              .isa = ForcedIsa(),
-                              .threads = options.threads,
-                              .max_model_len = options.max_model_len,
-                              .max_sequences = max_sequences});
+  Progress progress("loading", ProgressUnit::kFiles);
+  return ModelInstance::Load(
+      {.dir = dir,
+       .numerics = options.numerics,
+       .isa = ForcedIsa(),
+       .threads = options.threads,
+       .max_model_len = options.max_model_len,
+       .max_sequences = max_sequences,
+       .on_file = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
 }
 
-Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ModelInstance> model, LoadModel(options));
+Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options,
+                                                              int64_t max_sequences) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ModelInstance> model, LoadModel(options, max_sequences));
   if (model->tokenizer() == nullptr) {
     return NotFound(fmt::format("{}: found no tokenizer.json, expected one to read and write text",
                                 model->dir().string()));

@@ -9,13 +9,14 @@
 
 namespace deepinfer {
 
-// --model, --numerics, --threads, --max-model-len and DEEPINFER_ISA.
-// max_sequences: that KV memory is made for.
+// --model, --numerics, --threads, --max-model-len and DEEPINFER_ISA; KV memory for this many
+// sequences.
 Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
                                                  int64_t max_sequences = 1);
 
 // The same, with a tokenizer: NotFound when the checkpoint has none.
-Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options);
+Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options,
+                                                              int64_t max_sequences = 1);
 
 // DEEPINFER_ISA, or an empty string.
 std::string ForcedIsa();

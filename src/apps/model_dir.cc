@@ -31,8 +31,7 @@ Result<Path> FindModelDir(const Path& given) {
   if (!given.empty()) return given;
   std::vector<std::string> tried;
   for (const Path& place : DefaultModelPlaces()) {
-    std::error_code error;
-    if (std::filesystem::exists(place / "config.json", error)) return place;
+    if (FileExists(place / "config.json")) return place;
     if (std::find(tried.begin(), tried.end(), place.string()) == tried.end()) {
       tried.push_back(place.string());
     }

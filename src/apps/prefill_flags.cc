@@ -15,6 +15,8 @@ void PrefillFlags::AddTo(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->envname("DEEPINFER_YOCO_PREFILL_KEEP_TOKENS")
       ->capture_default_str();
+  app.add_option("--chunk", chunk, "largest prefill chunk (0: the engine's choice)")
+      ->check(CLI::NonNegativeNumber);
 }
 
 PrefillOptions PrefillFlags::Options() const {

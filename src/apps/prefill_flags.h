@@ -1,4 +1,5 @@
-// --yoco-prefill-truncation-mode and --yoco-prefill-keep-tokens, with their environment names.
+// --yoco-prefill-truncation-mode and --yoco-prefill-keep-tokens with their environment names, and
+// --chunk.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ namespace deepinfer {
 struct PrefillFlags {
   std::string mode = std::string(PrefillModeName(PrefillOptions{}.mode));
   int64_t keep = PrefillOptions{}.keep;
+  int64_t chunk = 0;
 
   void AddTo(CLI::App& app);
   PrefillOptions Options() const;

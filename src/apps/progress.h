@@ -1,5 +1,4 @@
-// How far a long job is, on stderr: a bar that redraws itself on a terminal, a line now and then
-// elsewhere.
+// How far a long job is, on stderr: a bar that redraws itself on a terminal, nothing elsewhere.
 #pragma once
 
 #include <chrono>
@@ -8,22 +7,26 @@
 
 namespace deepinfer {
 
+enum class ProgressUnit { kBytes, kTokens, kFiles };
+
 // Not thread-safe.
 class Progress {
  public:
-  // what: "checking"; done and total are bytes.
-  explicit Progress(std::string what);
+  // what: "checking"
+  Progress(std::string what, ProgressUnit unit);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   // Removes the bar.
   ~Progress();
 
+  // Draws the bar when it is time to.
   void Update(int64_t done, int64_t total);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   std::string what_;
+  ProgressUnit unit_;
   bool terminal_;
   bool drawn_ = false;
   Clock::time_point start_;

@@ -94,4 +94,10 @@ MachineLimits ReadMachineLimits() {
   return limits;
 }
 
+uint64_t PeakMemoryBytes() {
+  const std::string line = LineOf("/proc/self/status", "VmHWM:").value_or("");
+  const size_t digits = line.find_first_not_of(" \t");
+  return digits == line.npos ? 0 : static_cast<uint64_t>(IntegerIn(line.substr(digits))) << 10;
+}
+
 }  // namespace deepinfer

@@ -13,4 +13,8 @@ struct MachineLimits {
 // Reads /proc and /sys; what cannot be read does not limit.
 MachineLimits ReadMachineLimits();
 
+// Most memory that this process has held at a time, mapped files included as far as they were in
+// memory; 0 when the system does not say.
+uint64_t PeakMemoryBytes();
+
 }  // namespace deepinfer

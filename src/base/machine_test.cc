@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <vector>
+
 namespace deepinfer {
 namespace {
 
@@ -12,6 +14,14 @@ TEST(MachineTest, LimitsAreThoseOfSomeRealMachine) {
   EXPECT_LE(limits.cpus, 1 << 14);
   EXPECT_GT(limits.memory_bytes, uint64_t{1} << 26);
   EXPECT_LT(limits.memory_bytes, uint64_t{1} << 50);
+}
+
+TEST(MachineTest, PeakMemoryGrowsWithWhatIsTouched) {
+  const uint64_t before = PeakMemoryBytes();
+  EXPECT_GT(before, uint64_t{1} << 20);
+  constexpr size_t kBytes = size_t{64} << 20;
+  const std::vector<char> touched(kBytes, 'x');
+  EXPECT_GE(PeakMemoryBytes(), before + kBytes / 2) << touched[kBytes / 2];
 }
 
 TEST(MachineTest, AffinityMaskLimitsTheCpus) {

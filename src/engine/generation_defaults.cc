@@ -43,7 +43,7 @@ Result<SamplingParams> Parse(const std::string& text) {
 
 Result<SamplingParams> LoadGenerationDefaults(const Path& model_dir) {
   const Path path = model_dir / "generation_config.json";
-  if (!std::filesystem::exists(path)) {
+  if (!FileExists(path)) {
     return SamplingParams{.temperature = kRecommendedTemperature, .top_p = kRecommendedTopP};
   }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFileBytes));

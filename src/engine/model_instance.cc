@@ -27,13 +27,14 @@ Result<std::unique_ptr<ModelInstance>> ModelInstance::Load(const ModelOptions& o
 Status ModelInstance::LoadParts() {
   ASSIGN_OR_RETURN(config_, ModelConfig::Load(options_.dir));
   const Path weights_dir = options_.weights_dir.empty() ? options_.dir : options_.weights_dir;
-  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(weights_dir));
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(weights_dir, options_.on_file));
+  options_.on_file = nullptr;  // what it refers to need not live longer
   checkpoint_ = std::move(checkpoint);
   // A checkpoint without any tensor of the draft head runs without it.
   if (!checkpoint_->HasDraftHead()) config_.DropDraftHead();
   RETURN_IF_ERROR(checkpoint_->Validate(SpecsOf(config_)));
   weights_ = ModelWeights::Bind(*checkpoint_, config_);
-  if (const Path path = options_.dir / "tokenizer.json"; std::filesystem::exists(path)) {
+  if (const Path path = options_.dir / "tokenizer.json"; FileExists(path)) {
     ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Load(path));
     tokenizer_ = std::move(tokenizer);
     if (tokenizer_->vocab_size() > config_.vocab_size) {
@@ -67,7 +68,7 @@ Status ModelInstance::LoadParts() {
 Status ModelInstance::LoadNgramMemory() {
   const Path weights_dir = options_.weights_dir.empty() ? options_.dir : options_.weights_dir;
   const Path given = weights_dir / "engram.json";
-  if (std::filesystem::exists(given)) {
+  if (FileExists(given)) {
     ASSIGN_OR_RETURN(const std::string json, ReadFile(given, kMaxNgramFileBytes));
     Result<NgramLayout> layout = NgramLayout::Parse(config_, json);
     if (!layout.ok()) return std::move(layout).status().WithContext(given.string());

@@ -32,6 +32,7 @@ struct ModelOptions {
   int64_t max_model_len = 0;         // tokens of one sequence; 0: what the model allows
   int64_t max_sequences = 1;         // sequences that KV memory is made for
   bool released_index_keys = false;  // TransformerParts
+  OnFileOpened on_file;              // may be empty
 };
 
 // Immutable after Load but for the pool, the context and the sources, which the step thread uses.
@@ -49,6 +50,8 @@ class ModelInstance {
   const ModelWeights& weights() const { return *weights_; }
   // Tokens that prompt and output of one sequence may have together.
   int64_t max_model_len() const { return max_model_len_; }
+  // Sequences of that length that there is KV memory for.
+  int64_t max_sequences() const { return options_.max_sequences; }
   const Path& dir() const { return options_.dir; }
 
   SequenceState NewSequence() { return SequenceState(*layout_, *pool_); }

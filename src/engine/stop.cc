@@ -1,12 +1,9 @@
 #include "engine/stop.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace deepinfer {
-namespace {
 
-// Longest end of `text` that is a proper prefix of `stop`.
 size_t PendingLength(std::string_view text, std::string_view stop) {
   for (size_t length = std::min(text.size(), stop.size() - 1); length > 0; --length) {
     if (text.substr(text.size() - length) == stop.substr(0, length)) return length;
@@ -14,9 +11,7 @@ size_t PendingLength(std::string_view text, std::string_view stop) {
   return 0;
 }
 
-}  // namespace
-
-StopStrings::Piece StopStrings::Add(std::string_view text) {
+const std::string* StopStrings::Add(std::string_view text, std::string& shown) {
   held_.append(text);
   size_t first = std::string::npos;
   const std::string* found = nullptr;
@@ -30,16 +25,15 @@ StopStrings::Piece StopStrings::Add(std::string_view text) {
     }
     pending = std::max(pending, PendingLength(held_, stop));
   }
-  if (found != nullptr) {
-    Piece piece{.text = held_.substr(0, first), .stopped = true, .stop = *found};
-    held_.clear();
-    return piece;
-  }
-  Piece piece{.text = held_.substr(0, held_.size() - pending), .stopped = false, .stop = {}};
-  held_.erase(0, held_.size() - pending);
-  return piece;
+  const size_t certain = found != nullptr ? first : held_.size() - pending;
+  shown.append(held_, 0, certain);
+  held_.erase(0, found != nullptr ? held_.size() : certain);
+  return found;
 }
 
-std::string StopStrings::Flush() { return std::exchange(held_, {}); }
+void StopStrings::Flush(std::string& shown) {
+  shown.append(held_);
+  held_.clear();
+}
 
 }  // namespace deepinfer

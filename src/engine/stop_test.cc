@@ -5,34 +5,46 @@
 namespace deepinfer {
 namespace {
 
+// What one more piece shows.
+std::string Shown(StopStrings& stops, std::string_view text) {
+  std::string shown;
+  EXPECT_EQ(stops.Add(text, shown), nullptr);
+  return shown;
+}
+
 TEST(StopStringsTest, AStopSplitOverPiecesIsFoundAndNeverShown) {
   StopStrings stops({"END", "\n\n"});
-  EXPECT_EQ(stops.Add("abc E").text, "abc ");
-  EXPECT_EQ(stops.Add("N").text, "");
-  const StopStrings::Piece piece = stops.Add("D tail");
-  EXPECT_TRUE(piece.stopped);
-  EXPECT_EQ(piece.text, "");
-  EXPECT_EQ(piece.stop, "END");
+  EXPECT_EQ(Shown(stops, "abc E"), "abc ");
+  EXPECT_EQ(Shown(stops, "N"), "");
+  std::string shown;
+  const std::string* found = stops.Add("D tail", shown);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(*found, "END");
+  EXPECT_EQ(shown, "");
 }
 
 TEST(StopStringsTest, HeldTextIsShownWhenItTurnsOutHarmless) {
   StopStrings stops({"END"});
-  EXPECT_EQ(stops.Add("xEN").text, "x");
-  EXPECT_EQ(stops.Add("Y").text, "ENY");
-  EXPECT_EQ(stops.Add("E").text, "");
-  EXPECT_EQ(stops.Flush(), "E");
+  EXPECT_EQ(Shown(stops, "xEN"), "x");
+  EXPECT_EQ(Shown(stops, "Y"), "ENY");
+  EXPECT_EQ(Shown(stops, "E"), "");
+  std::string shown;
+  stops.Flush(shown);
+  EXPECT_EQ(shown, "E");
 }
 
 TEST(StopStringsTest, TheEarliestStopWins) {
   StopStrings stops({"later", "soon"});
-  const StopStrings::Piece piece = stops.Add("a soon b later");
-  EXPECT_EQ(piece.text, "a ");
-  EXPECT_EQ(piece.stop, "soon");
+  std::string shown;
+  const std::string* found = stops.Add("a soon b later", shown);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(*found, "soon");
+  EXPECT_EQ(shown, "a ");
 }
 
 TEST(StopStringsTest, WithoutStopsEverythingIsShownAtOnce) {
-  StopStrings stops({});
-  EXPECT_EQ(stops.Add("abc").text, "abc");
+  StopStrings stops({""});
+  EXPECT_EQ(Shown(stops, "abc"), "abc");
 }
 
 }  // namespace

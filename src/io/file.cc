@@ -53,6 +53,11 @@ Path TemporaryPath(const Path& path) { return Path(path.string() + ".tmp"); }
 
 }  // namespace
 
+bool FileExists(const Path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 Result<std::string> ReadFile(const Path& path, uint64_t max_bytes) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return OsError(path, "open");
@@ -159,7 +164,7 @@ Status FileWriter::Skip(uint64_t size) {
   return Status::Ok();
 }
 
-Status FileWriter::Commit() {
+Status FileWriter::CommitAs(const Path& path) {
   CHECK(fd_ >= 0);
   if (fsync(fd_) != 0) return Fail("sync");
   // A deferred write error may surface only here.
@@ -168,7 +173,7 @@ Status FileWriter::Commit() {
     unlink(TemporaryPath(path_).c_str());
     return failed;
   }
-  if (rename(TemporaryPath(path_).c_str(), path_.c_str()) != 0) {
+  if (rename(TemporaryPath(path_).c_str(), path.c_str()) != 0) {
     Status failed = Fail("rename");
     unlink(TemporaryPath(path_).c_str());
     return failed;

@@ -15,6 +15,9 @@ namespace deepinfer {
 
 using Path = std::filesystem::path;
 
+// Whether something is there; false too for what cannot be looked at.
+bool FileExists(const Path& path);
+
 // The whole file as bytes.  max_bytes guards against reading a device or a wrong path into memory.
 Result<std::string> ReadFile(const Path& path, uint64_t max_bytes = uint64_t{1} << 32);
 
@@ -58,7 +61,10 @@ class FileWriter {
   // Leaves a hole of `size` zero bytes (sparse where the file system can).
   Status Skip(uint64_t size);
   uint64_t size() const { return size_; }
-  Status Commit();
+  Status Commit() { return CommitAs(path_); }
+  // Commit() under another name of the same folder, for a file that is whole but not what `path`
+  // promises.
+  Status CommitAs(const Path& path);
 
  private:
   FileWriter(Path path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -2,31 +2,44 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/scratch_dir.h"
+
 namespace deepinfer {
 namespace {
 
-Path Scratch(const char* name) { return Path(testing::TempDir()) / name; }
-
 TEST(FileTest, WrittenFileIsVisibleOnlyAfterCommit) {
-  const Path path = Scratch("commit.bin");
-  std::filesystem::remove(path);
+  const ScratchDir scratch;
+  const Path path = scratch / "commit.bin";
   Result<FileWriter> writer = FileWriter::Create(path);
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE(writer->Write("abc").ok());
-  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(FileExists(path));
   ASSERT_TRUE(writer->Commit().ok());
   EXPECT_EQ(*ReadFile(path), "abc");
 }
 
 TEST(FileTest, AbandonedWriterLeavesNothingBehind) {
-  const Path path = Scratch("abandoned.bin");
+  const ScratchDir scratch;
+  const Path path = scratch / "abandoned.bin";
   { ASSERT_TRUE(FileWriter::Create(path)->Write("abc").ok()); }
-  EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".tmp"));
+  EXPECT_FALSE(FileExists(path));
+  EXPECT_FALSE(FileExists(path.string() + ".tmp"));
+}
+
+TEST(FileTest, AFileCanBeCommittedUnderAnotherName) {
+  const ScratchDir scratch;
+  Result<FileWriter> writer = FileWriter::Create(scratch / "whole");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->Write("abc").ok());
+  ASSERT_TRUE(writer->CommitAs(scratch / "whole.partial").ok());
+  EXPECT_EQ(*ReadFile(scratch / "whole.partial"), "abc");
+  EXPECT_FALSE(FileExists(scratch / "whole"));
+  EXPECT_FALSE(FileExists(scratch / "whole.tmp"));
 }
 
 TEST(FileTest, SkippedBytesReadAsZeros) {
-  const Path path = Scratch("sparse.bin");
+  const ScratchDir scratch;
+  const Path path = scratch / "sparse.bin";
   Result<FileWriter> writer = FileWriter::Create(path);
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE(writer->Write("a").ok());
@@ -46,9 +59,9 @@ TEST(FileTest, MissingFileIsNotFoundAndADirectoryIsRefused) {
 }
 
 TEST(FileTest, FullDiskIsReportedByWriteOrCommit) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
-  const Path link = Scratch("full");
-  std::filesystem::remove(link.string() + ".tmp");
+  if (!FileExists("/dev/full")) GTEST_SKIP();
+  const ScratchDir scratch;
+  const Path link = scratch / "full";
   std::filesystem::create_symlink("/dev/full", link.string() + ".tmp");
   Result<FileWriter> writer = FileWriter::Create(link);
   ASSERT_TRUE(writer.ok());

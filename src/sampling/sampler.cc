@@ -1,8 +1,8 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -16,6 +16,20 @@ constexpr uint32_t kRacePurpose = 1;
 
 // Candidates sorted at first when looking for the top-p set; grown eightfold until the set fits.
 constexpr size_t kFirstSorted = 64;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// log of the sum of exp(logit), in ascending token id.
+double LogTotal(std::span<const float> logits) {
+  const double max = logits[static_cast<size_t>(ArgMax(logits))];
+  double total = 0;
+  for (const float logit : logits) total += ExpF64(static_cast<double>(logit) - max);
+  return max + LogF64(total);
+}
+
+float LogprobFrom(std::span<const float> logits, int32_t token, double log_total) {
+  return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(token)]) - log_total);
+}
 
 }  // namespace
 
@@ -34,15 +48,26 @@ bool Sampler::ByRank(const Candidate& a, const Candidate& b) {
 }
 
 int32_t ArgMax(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  float best = -std::numeric_limits<float>::infinity();
+  size_t token = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > best) {
+      best = logits[i];
+      token = i;
+    }
+  }
+  return static_cast<int32_t>(token);
 }
 
 Sampler::Sampler(int64_t vocab_size) { candidates_.reserve(static_cast<size_t>(vocab_size)); }
 
-int32_t Sampler::Choose(std::span<const float> logits, const SamplingParams& params,
-                        const RaceKey& key) {
-  if (params.temperature == 0) return ArgMax(logits);
-  CollectCandidates(logits, params);
+std::optional<int32_t> Sampler::Choose(std::span<const float> logits, const SamplingParams& params,
+                                       const RaceKey& key) {
+  const int32_t best_token = ArgMax(logits);
+  const float max = logits[static_cast<size_t>(best_token)];
+  if (!(max > -kInfinity)) return std::nullopt;
+  if (params.temperature == 0) return best_token;
+  CollectCandidates(logits, max, params);
   if (params.top_p < 1) TruncateToTopP(params.top_p);
   if (params.min_p > 0) DropBelowMinP(params.min_p);
   int32_t winner = -1;
@@ -60,13 +85,13 @@ int32_t Sampler::Choose(std::span<const float> logits, const SamplingParams& par
 }
 
 // Temperature and top-k.  Leaves the candidates in ascending token id.
-void Sampler::CollectCandidates(std::span<const float> logits, const SamplingParams& params) {
-  const float max = *std::max_element(logits.begin(), logits.end());
-  CHECK(max > -std::numeric_limits<float>::infinity());
+void Sampler::CollectCandidates(std::span<const float> logits, float max,
+                                const SamplingParams& params) {
   candidates_.clear();
   for (size_t token = 0; token < logits.size(); ++token) {
-    const double weight = ExpF64((static_cast<double>(logits[token]) - static_cast<double>(max)) /
-                                 params.temperature);
+    // The best one by its own name: infinity less infinity is no number.
+    const double below = static_cast<double>(logits[token]) - static_cast<double>(max);
+    const double weight = logits[token] == max ? 1 : ExpF64(below / params.temperature);
     if (weight > 0) candidates_.push_back({weight, static_cast<int32_t>(token)});
   }
   if (params.top_k <= 0 || static_cast<size_t>(params.top_k) >= candidates_.size()) return;
@@ -101,28 +126,24 @@ void Sampler::DropBelowMinP(double min_p) {
                 [&](const Candidate& candidate) { return candidate.weight < min_p * best; });
 }
 
-SampledToken Logprobs(std::span<const float> logits, int32_t token, int count) {
-  const double max = *std::max_element(logits.begin(), logits.end());
-  double total = 0;
-  for (const float logit : logits) total += ExpF64(static_cast<double>(logit) - max);
-  const double log_total = max + LogF64(total);
-  const auto logprob = [&](int32_t id) {
-    return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)]) - log_total);
-  };
-  SampledToken result{.token = token, .logprob = logprob(token), .top_logprobs = {}};
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto kept = std::min<ptrdiff_t>(count, static_cast<ptrdiff_t>(ids.size()));
-  std::partial_sort(ids.begin(), ids.begin() + kept, ids.end(), [&](int32_t a, int32_t b) {
-    const float x = logits[static_cast<size_t>(a)];
-    const float y = logits[static_cast<size_t>(b)];
-    return x > y || (x == y && a < b);
-  });
-  for (ptrdiff_t i = 0; i < kept; ++i) {
-    result.top_logprobs.push_back(
-        {ids[static_cast<size_t>(i)], logprob(ids[static_cast<size_t>(i)])});
+float Sampler::Logprobs(std::span<const float> logits, int32_t token, std::span<TokenLogprob> top) {
+  const double log_total = LogTotal(logits);
+  candidates_.clear();
+  for (size_t id = 0; id < logits.size(); ++id) {
+    const double rank = std::isnan(logits[id]) ? -kInfinity : static_cast<double>(logits[id]);
+    candidates_.push_back({rank, static_cast<int32_t>(id)});
   }
-  return result;
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(top.size()),
+                    candidates_.end(), ByRank);
+  for (size_t i = 0; i < top.size(); ++i) {
+    const int32_t best = candidates_[i].token;
+    top[i] = {.token = best, .logprob = LogprobFrom(logits, best, log_total)};
+  }
+  return LogprobFrom(logits, token, log_total);
+}
+
+float LogprobOf(std::span<const float> logits, int32_t token) {
+  return LogprobFrom(logits, token, LogTotal(logits));
 }
 
 }  // namespace deepinfer

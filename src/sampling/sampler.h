@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,14 +21,8 @@ namespace deepinfer {
 double RaceNoise(uint64_t seed, uint32_t choice, int64_t position, int32_t token);
 
 struct TokenLogprob {
-  int32_t token;
-  float logprob;
-};
-
-struct SampledToken {
   int32_t token = 0;
-  float logprob = 0;                       // log-softmax of the model's own logits
-  std::vector<TokenLogprob> top_logprobs;  // best first; empty unless asked for
+  float logprob = 0;  // log-softmax of the model's own logits
 };
 
 struct RaceKey {
@@ -36,21 +31,26 @@ struct RaceKey {
   int64_t position = 0;  // of the token that is chosen
 };
 
-// Keeps its work buffers; not thread-safe.
+// Holds nothing but work buffers, allocated when it is made: one serves any number of sequences.
+// Not thread-safe.
 class Sampler {
  public:
   explicit Sampler(int64_t vocab_size);
 
-  // logits: [vocab_size] after penalties and mask (-inf: forbidden); at least one is finite.
-  // The result's logprobs are left empty.
-  int32_t Choose(std::span<const float> logits, const SamplingParams& params, const RaceKey& key);
+  // logits: [vocab_size] after penalties and mask.  -inf forbids a token, and so does NaN, which
+  // only a damaged checkpoint brings about.  Nothing when every token is forbidden.
+  std::optional<int32_t> Choose(std::span<const float> logits, const SamplingParams& params,
+                                const RaceKey& key);
+  // logits: [vocab_size], the model's own.  Returns the log-softmax of `token` and fills `top` with
+  // the best tokens, at most vocab_size, best first (ties: lower id first).
+  float Logprobs(std::span<const float> logits, int32_t token, std::span<TokenLogprob> top);
 
  private:
   struct Candidate {
-    double weight;  // exp((logit - max) / temperature), not normalised
+    double weight;  // exp((logit - max) / temperature), not normalised; for Logprobs the logit
     int32_t token;
   };
-  void CollectCandidates(std::span<const float> logits, const SamplingParams& params);
+  void CollectCandidates(std::span<const float> logits, float max, const SamplingParams& params);
   void TruncateToTopP(double top_p);
   void DropBelowMinP(double min_p);
   static bool ByRank(const Candidate& a, const Candidate& b);
@@ -58,10 +58,10 @@ class Sampler {
   std::vector<Candidate> candidates_;
 };
 
-// Log-softmax of raw logits for `token` and the `count` best ones (ties: lower id first).
-SampledToken Logprobs(std::span<const float> logits, int32_t token, int count);
+// Log-softmax of raw logits for `token`.
+float LogprobOf(std::span<const float> logits, int32_t token);
 
-// Lowest id among the largest logits.
+// Lowest id among the largest logits; NaN is none of them.
 int32_t ArgMax(std::span<const float> logits);
 
 }  // namespace deepinfer

@@ -23,7 +23,7 @@ std::map<int32_t, int> Draw(const std::vector<float>& logits, const SamplingPara
   Sampler sampler(static_cast<int64_t>(logits.size()));
   std::map<int32_t, int> counts;
   for (int i = 0; i < draws; ++i) {
-    ++counts[sampler.Choose(logits, params, {.seed = 7, .choice = 0, .position = i})];
+    ++counts[sampler.Choose(logits, params, {.seed = 7, .choice = 0, .position = i}).value()];
   }
   return counts;
 }
@@ -69,7 +69,7 @@ TEST(SamplerTest, TheWinnerDependsOnSeedChoiceAndPositionOnly) {
   const std::vector<float> logits(512, 0.0f);
   Sampler sampler(512);
   const RaceKey key{.seed = 3, .choice = 1, .position = 9};
-  const int32_t first = sampler.Choose(logits, {}, key);
+  const std::optional<int32_t> first = sampler.Choose(logits, {}, key);
   sampler.Choose(logits, {}, {.seed = 4, .choice = 1, .position = 9});
   EXPECT_EQ(sampler.Choose(logits, {}, key), first);
   EXPECT_NE(sampler.Choose(logits, {}, {.seed = 4, .choice = 1, .position = 9}), first);
@@ -81,19 +81,30 @@ TEST(SamplerTest, ForbiddenTokensNeverWin) {
   std::vector<float> logits(8, 0.0f);
   for (size_t i = 0; i < 7; ++i) logits[i] = -INFINITY;
   EXPECT_EQ(Draw(logits, {}, 100).size(), 1u);
+  logits[7] = -INFINITY;
+  EXPECT_EQ(Sampler(8).Choose(logits, {}, {}), std::nullopt);
+  EXPECT_EQ(Sampler(8).Choose(logits, {.temperature = 0}, {}), std::nullopt);
+}
+
+TEST(SamplerTest, NumbersOutOfRangeNeverWinAgainstRealOnes) {
+  const std::vector<float> logits = {NAN, 1, NAN, INFINITY, INFINITY};
+  EXPECT_EQ(Draw(logits, {}, 100).size(), 2u);
+  EXPECT_EQ(Sampler(5).Choose(logits, {.temperature = 0}, {}), 3);
+  EXPECT_EQ(Draw({NAN, 1, NAN}, {.top_k = 2, .top_p = 0.9}, 100).at(1), 100);
 }
 
 TEST(SamplerTest, LogprobsAreLogSoftmaxBestFirst) {
   const std::vector<float> logits = LogitsOf({0.1, 0.4, 0.3, 0.2});
-  const SampledToken token = Logprobs(logits, 0, 2);
-  EXPECT_NEAR(token.logprob, std::log(0.1), 1e-6);
-  ASSERT_EQ(token.top_logprobs.size(), 2u);
-  EXPECT_EQ(token.top_logprobs[0].token, 1);
-  EXPECT_NEAR(token.top_logprobs[1].logprob, std::log(0.3), 1e-6);
+  std::vector<TokenLogprob> top(2);
+  const float logprob = Sampler(4).Logprobs(logits, 0, top);
+  EXPECT_NEAR(logprob, std::log(0.1), 1e-6);
+  EXPECT_EQ(LogprobOf(logits, 0), logprob);
+  EXPECT_EQ(top[0].token, 1);
+  EXPECT_NEAR(top[1].logprob, std::log(0.3), 1e-6);
 }
 
 TEST(PenaltiesTest, RepetitionTouchesPromptAndOutputTheOthersOutputOnly) {
-  TokenCounts counts;
+  TokenCounts counts(3);
   counts.AddPrompt(0);
   counts.AddOutput(1);
   counts.AddOutput(1);

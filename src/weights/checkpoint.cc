@@ -34,12 +34,6 @@ bool IsUnusedCopy(std::string_view name) {
   return name == "embed.weight" || name == "head.weight";
 }
 
-// std::filesystem::exists without its exceptions.
-bool Exists(const Path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 // tensor name -> shard file name
 Result<std::map<std::string, std::string>> ReadIndex(const Path& path) {
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxIndexBytes));
@@ -69,16 +63,16 @@ Result<std::map<std::string, std::string>> ReadIndex(const Path& path) {
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::Open(const Path& dir) {
+Result<Checkpoint> Checkpoint::Open(const Path& dir, const OnFileOpened& on_file) {
   std::error_code error;
   if (!std::filesystem::is_directory(dir, error)) {
     return NotFound(
         fmt::format("{}: found no such directory, expected a checkpoint directory", dir.string()));
   }
   Checkpoint checkpoint(dir);
-  if (Exists(dir / kIndexFile)) {
-    RETURN_IF_ERROR(checkpoint.OpenShards(dir / kIndexFile));
-  } else if (Exists(dir / kSingleFile)) {
+  if (FileExists(dir / kIndexFile)) {
+    RETURN_IF_ERROR(checkpoint.OpenShards(dir / kIndexFile, on_file));
+  } else if (FileExists(dir / kSingleFile)) {
     RETURN_IF_ERROR(checkpoint.AddFile(dir / kSingleFile));
   } else {
     return NotFound(fmt::format("{}: found neither {} nor {}, expected one of them", dir.string(),
@@ -102,7 +96,7 @@ Result<Checkpoint> Checkpoint::Open(const Path& dir) {
 }
 
 bool Checkpoint::HasWeights(const Path& dir) {
-  return Exists(dir / kIndexFile) || Exists(dir / kSingleFile);
+  return FileExists(dir / kIndexFile) || FileExists(dir / kSingleFile);
 }
 
 Status Checkpoint::AddFile(const Path& path) {
@@ -111,13 +105,14 @@ Status Checkpoint::AddFile(const Path& path) {
   return Status::Ok();
 }
 
-Status Checkpoint::OpenShards(const Path& index_path) {
+Status Checkpoint::OpenShards(const Path& index_path, const OnFileOpened& on_file) {
   ASSIGN_OR_RETURN(const auto weight_map, ReadIndex(index_path));
   std::set<std::string> shards;
   for (const auto& [name, shard] : weight_map) shards.insert(shard);
   files_.reserve(shards.size());
   for (const std::string& shard : shards) {
     RETURN_IF_ERROR(AddFile(dir_ / shard));
+    if (on_file) on_file(std::ssize(files_), std::ssize(shards));
     for (const auto& [name, view] : files_.back().tensors()) {
       const auto listed = weight_map.find(name);
       if (listed != weight_map.end() && listed->second == shard) continue;

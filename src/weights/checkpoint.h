@@ -2,6 +2,8 @@
 // Files are mapped and used in place; names lose a leading "model.".
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -22,10 +24,13 @@ struct StoredTensor {
   const SafetensorsFile* file = nullptr;
 };
 
+using OnFileOpened = std::function<void(int64_t open, int64_t total)>;
+
 // Move-only, immutable, thread-safe.  Tensor bytes live as long as the object.
 class Checkpoint {
  public:
-  static Result<Checkpoint> Open(const Path& dir);
+  // on_file hears how many of its files are open.
+  static Result<Checkpoint> Open(const Path& dir, const OnFileOpened& on_file = {});
   // Whether a directory has files that Open would look at.
   static bool HasWeights(const Path& dir);
 
@@ -50,7 +55,7 @@ class Checkpoint {
  private:
   explicit Checkpoint(Path dir) : dir_(std::move(dir)) {}
   Status AddFile(const Path& path);
-  Status OpenShards(const Path& index_path);
+  Status OpenShards(const Path& index_path, const OnFileOpened& on_file);
 
   Path dir_;
   std::vector<SafetensorsFile> files_;

@@ -1,0 +1,16 @@
+// What a run cost, in one line for a person.
+#pragma once
+
+#include <string>
+
+#include "apps/generate/jsonl_run.h"
+#include "engine/request.h"
+#include "model/prefill.h"
+
+namespace deepinfer {
+
+// Tokens, speeds, prefill mode, why the answer ended, its seed, and peak memory.
+std::string FiguresOf(const GenerationResult& result, const PrefillOptions& prefill);
+std::string FiguresOf(const JsonlSummary& summary, const PrefillOptions& prefill);
+
+}  // namespace deepinfer

@@ -1,0 +1,142 @@
+#include "engine/sequence_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/check.h"
+
+namespace deepinfer {
+namespace {
+
+// Room for tokens made at the start, so that answers of usual length never grow their result.
+constexpr int64_t kMaxReservedTokens = 1 << 14;
+
+uint64_t DrawSeed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+AnswerLimits LimitsOf(const ModelInstance& model, const GenerationRequest& request) {
+  const int64_t room = model.max_model_len() - static_cast<int64_t>(request.prompt.size());
+  AnswerLimits limits{.stop = request.stop, .end_token = std::nullopt, .max_tokens = room};
+  if (!request.ignore_eos) limits.end_token = model.config().eos_token;
+  if (request.max_tokens > 0) limits.max_tokens = std::min(request.max_tokens, room);
+  return limits;
+}
+
+SequenceState StateFor(ModelInstance& model, GenerationRequest& request) {
+  SequenceState state = request.state ? *std::move(request.state) : model.NewSequence();
+  request.state.reset();
+  BeginPrompt(state, request.prefill, static_cast<int64_t>(request.prompt.size()));
+  return state;
+}
+
+}  // namespace
+
+SequenceRun::SequenceRun(ModelInstance& model, GenerationRequest request, RequestListener& listener)
+    : request_(std::move(request)),
+      listener_(listener),
+      state_(StateFor(model, request_)),
+      counts_(model.config().vocab_size),
+      text_(*model.tokenizer(), LimitsOf(model, request_)) {
+  result_.seed = request_.sampling.seed ? *request_.sampling.seed : DrawSeed();
+  result_.prompt_len = static_cast<int64_t>(request_.prompt.size());
+  result_.reused_len = state_.len();
+  result_.num_top = static_cast<int>(
+      std::clamp<int64_t>(request_.sampling.num_logprobs, 0, model.config().vocab_size));
+  const int64_t tokens = std::min(LimitsOf(model, request_).max_tokens, kMaxReservedTokens);
+  result_.tokens.reserve(static_cast<size_t>(tokens));
+  if (request_.sampling.num_logprobs >= 0) {
+    result_.logprobs.reserve(static_cast<size_t>(tokens));
+    result_.top.reserve(static_cast<size_t>(tokens * result_.num_top));
+  }
+  for (const BatchRow& row : request_.prompt) {
+    if (row.kind == RowKind::kText) counts_.AddPrompt(row.token);
+  }
+}
+
+std::span<const BatchRow> SequenceRun::Rows(int64_t count) const {
+  if (prompt_left() == 0) return {&next_row_, 1};
+  return std::span(request_.prompt)
+      .subspan(static_cast<size_t>(state_.len()), static_cast<size_t>(count));
+}
+
+SequenceSlice SequenceRun::Slice(int64_t count) {
+  return {.state = &state_, .num_rows = count, .prefill = request_.prefill};
+}
+
+void SequenceRun::StepBegins() {
+  if (start_ == Clock::time_point{}) start_ = Clock::now();
+}
+
+void SequenceRun::Advance(int64_t count, std::span<float> logits, ChooserMemory& memory) {
+  // The step is committed: the state already covers its rows.
+  const bool prompt_rows = state_.len() <= result_.prompt_len;
+  if (prompt_rows) listener_.OnPrefill(state_.len(), result_.prompt_len);
+  if (logits.empty()) return;
+  CHECK_GE(count, 1);
+  const Clock::time_point now = Clock::now();
+  if (prompt_rows) {
+    prefilled_ = now;
+    result_.prefill_seconds = std::chrono::duration<double>(now - start_).count();
+  }
+  Status status = TakeToken(logits, memory);
+  result_.decode_seconds = std::chrono::duration<double>(Clock::now() - prefilled_).count();
+  if (!status.ok()) failed_ = std::move(status);
+}
+
+Status SequenceRun::TakeToken(std::span<float> logits, ChooserMemory& memory) {
+  const bool with_logprobs = request_.sampling.num_logprobs >= 0;
+  std::span<float> adjusted = logits;
+  if (with_logprobs) {  // they are those of the untouched logits
+    adjusted = memory.adjusted;
+    std::copy(logits.begin(), logits.end(), adjusted.begin());
+  }
+  counts_.Apply(request_.sampling, adjusted);
+  const std::optional<int32_t> token = memory.sampler.Choose(
+      adjusted, request_.sampling, {.seed = result_.seed, .choice = 0, .position = state_.len()});
+  if (!token) {
+    return CorruptData(fmt::format(
+        "position {}: found no logit that is a number, expected some: the weights may be damaged",
+        state_.len()));
+  }
+  counts_.AddOutput(*token);
+  result_.tokens.push_back(*token);
+  if (with_logprobs) NoteLogprobs(logits, *token, memory.sampler);
+  next_row_ = {.token = *token, .pos = state_.len()};
+  return ShowText(text_.Add(*token));
+}
+
+void SequenceRun::NoteLogprobs(std::span<const float> logits, int32_t token, Sampler& sampler) {
+  const size_t first = result_.top.size();
+  result_.top.resize(first + static_cast<size_t>(result_.num_top));
+  result_.logprobs.push_back(
+      sampler.Logprobs(logits, token, std::span(result_.top).subspan(first)));
+}
+
+Status SequenceRun::ShowText(std::string_view text) {
+  return text.empty() ? Status::Ok() : listener_.OnText(text);
+}
+
+void SequenceRun::Cancel() {
+  if (finished()) return;
+  Status status = ShowText(text_.End(FinishReason::kCancelled));
+  if (!status.ok()) failed_ = std::move(status);
+}
+
+void SequenceRun::Deliver() {
+  CHECK(finished());
+  if (!failed_.ok()) {
+    listener_.OnFinish(std::move(failed_));
+    return;
+  }
+  result_.text = std::move(text_.text());
+  result_.finish_reason = text_.finish_reason();
+  result_.stop_string = text_.stop_string();
+  if (request_.keep_state) result_.state = std::move(state_);
+  listener_.OnFinish(std::move(result_));
+}
+
+}  // namespace deepinfer
