@@ -16,8 +16,9 @@ const uint8_t* BytesOf(const Checkpoint& checkpoint, const std::string& name) {
 }
 
 struct MappedExpert {
-  Fp4MatrixView matrices[3];  // in the order of kMatrices
-  bool checked = false;       // the scale bytes were looked at
+  Fp4MatrixView matrices[3];        // in the order of kMatrices
+  const StoredTensor* scales[3]{};  // of them
+  bool checked = false;             // the scale bytes were looked at
 };
 
 MappedExpert MapExpert(const Checkpoint& checkpoint, const std::string& prefix) {
@@ -26,6 +27,7 @@ MappedExpert MapExpert(const Checkpoint& checkpoint, const std::string& prefix) 
     const std::string name = fmt::format("{}.{}.", prefix, kMatrices[m]);
     expert.matrices[m] = {.codes = BytesOf(checkpoint, name + "weight"),
                           .scales = BytesOf(checkpoint, name + "scale")};
+    expert.scales[m] = checkpoint.Find(name + "scale");
   }
   return expert;
 }
@@ -51,7 +53,7 @@ class MappedExpertSource : public ExpertSource {
     MappedLayer& mapped = layers_[static_cast<size_t>(layer)];
     for (const int32_t id : ids) {
       MappedExpert& expert = mapped.experts[static_cast<size_t>(id)];
-      if (!expert.checked) RETURN_IF_ERROR(CheckScales(NameOf(mapped.prefix, id)));
+      if (!expert.checked) RETURN_IF_ERROR(CheckScales(expert, mapped.prefix, id));
       expert.checked = true;
       leases.emplace_back(expert.matrices[0], expert.matrices[1], expert.matrices[2]);
     }
@@ -74,12 +76,12 @@ class MappedExpertSource : public ExpertSource {
   }
 
   // 1.1 MB at the released dimensions, which the products are about to read anyway.
-  Status CheckScales(const std::string& expert) const {
-    for (const char* matrix : kMatrices) {
-      const std::string name = fmt::format("{}.{}.scale", expert, matrix);
-      const StoredTensor& tensor = *checkpoint_.Find(name);
-      const auto bad = FirstBadScale(tensor.view.bytes);
-      if (bad) return BadScaleError(tensor, name, *bad);
+  static Status CheckScales(const MappedExpert& expert, const std::string& layer, int32_t id) {
+    for (size_t m = 0; m < std::size(kMatrices); ++m) {
+      const auto bad = FirstBadScale(expert.scales[m]->view.bytes);
+      if (!bad) continue;
+      const std::string name = fmt::format("{}.{}.scale", NameOf(layer, id), kMatrices[m]);
+      return BadScaleError(*expert.scales[m], name, *bad);
     }
     return Status::Ok();
   }
