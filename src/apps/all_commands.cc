@@ -4,6 +4,7 @@
 #include "apps/command_logits.h"
 #include "apps/command_synth.h"
 #include "apps/command_verify_checkpoint.h"
+#include "apps/command_verify_determinism.h"
 #include "apps/command_verify_golden.h"
 
 namespace deepinfer {
@@ -15,6 +16,7 @@ void AddAllCommands(CommandRegistry& registry) {
   AddSynthCommand(registry);
   AddVerifyCheckpointCommand(registry);
   AddVerifyGoldenCommand(registry);
+  AddVerifyDeterminismCommand(registry);
 }
 
 }  // namespace deepinfer
