@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "engine/fingerprint.h"
@@ -22,6 +23,30 @@ Result<std::unique_ptr<ModelInstance>> ModelInstance::Load(const ModelOptions& o
   std::unique_ptr<ModelInstance> instance(new ModelInstance(options));
   RETURN_IF_ERROR(instance->LoadParts());
   return instance;
+}
+
+SequenceState ModelInstance::NewSequence(const CachedPrefix& hit, std::span<const BatchRow> prompt,
+                                         const PrefillOptions& prefill) {
+  const auto prompt_len = static_cast<int64_t>(prompt.size());
+  CHECK_LE(hit.len, prompt_len - KeptRows(config_, prefill, prompt_len));
+  std::vector<int32_t> classes;
+  if (ngram_layout_) {
+    const int64_t first = std::max<int64_t>(0, hit.replay.start - layout_->shape().ngram_look_back);
+    for (int64_t pos = first; pos < hit.replay.start; ++pos) {
+      classes.push_back(ClassOfRow(*ngram_layout_, prompt[static_cast<size_t>(pos)]));
+    }
+  }
+  SequenceState state = SequenceState::FromPrefix(hit, classes, *layout_, *pool_);
+  BeginPrompt(state, prefill, prompt_len);
+  return state;
+}
+
+int64_t ModelInstance::weight_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : checkpoint_->tensors()) {
+    bytes += static_cast<int64_t>(tensor.view.bytes.size());
+  }
+  return bytes;
 }
 
 Status ModelInstance::LoadParts() {
@@ -93,7 +118,7 @@ Status ModelInstance::PlanMemory() {
   }
   max_model_len_ =
       options_.max_model_len > 0 ? options_.max_model_len : config_.max_position_embeddings;
-  layout_.emplace(Transformer::ShapeOf(config_, options_.numerics));
+  layout_.emplace(Transformer::ShapeOf(config_, options_.numerics), max_model_len_);
   // Blocks cost address space until they are written.
   const int64_t blocks_per_sequence = (max_model_len_ + kBlockTokens - 1) / kBlockTokens + 1;
   const int64_t block_bytes = std::max<int64_t>(layout_->block_bytes(), 1);

@@ -6,7 +6,8 @@
 
 namespace deepinfer {
 
-KvLayout::KvLayout(KvShape shape) : shape_(std::move(shape)) {
+KvLayout::KvLayout(KvShape shape, int64_t max_tokens)
+    : shape_(std::move(shape)), max_blocks_((max_tokens + kBlockTokens - 1) / kBlockTokens) {
   for (const KvSourceShape& source : shape_.sources) {
     CHECK_GT(source.ratio, 0);
     CHECK_EQ(kBlockTokens % source.ratio, 0);

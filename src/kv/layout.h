@@ -51,7 +51,8 @@ struct KvSection {
 
 class KvLayout {
  public:
-  explicit KvLayout(KvShape shape);
+  // max_tokens: of the longest sequence, which its block table is made for; a longer one grows it.
+  explicit KvLayout(KvShape shape, int64_t max_tokens = 0);
 
   const KvShape& shape() const { return shape_; }
   RowFormat window_format() const { return Pick(RowFormat::kFp8E8M0); }
@@ -65,6 +66,11 @@ class KvLayout {
   int ring_rows() const { return shape_.window_size + kMaxRollback; }
   int num_rings() const { return shape_.num_layers + shape_.num_draft_rings; }
   int64_t ring_bytes() const { return ring_rows() * window_row_bytes(); }
+  // Rings [0, num_encoder_rings()) belong to the layers up to the last KV source: what a window
+  // snapshot holds and a replay rebuilds (section 7.7).  Without a source: all of them.
+  int num_encoder_rings() const {
+    return sections_.empty() ? num_rings() : sections_.back().layer + 1;
+  }
 
   // Sources in ascending layer order.
   const std::vector<KvSection>& sections() const { return sections_; }
@@ -80,6 +86,9 @@ class KvLayout {
     return shape_.ngram_look_back == 0 ? 0 : shape_.ngram_look_back + kMaxRollback;
   }
 
+  // Entries that a sequence's block table has room for from the start.
+  int64_t max_blocks() const { return max_blocks_; }
+
   // Bytes of a sequence that do not grow with its length.
   int64_t fixed_bytes() const;
 
@@ -89,6 +98,7 @@ class KvLayout {
   KvShape shape_;
   std::vector<KvSection> sections_;
   int64_t block_bytes_ = 0;
+  int64_t max_blocks_ = 0;
 };
 
 }  // namespace deepinfer
