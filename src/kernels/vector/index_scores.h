@@ -189,6 +189,7 @@ template <class V>
 void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
   using F32 = typename V::F32;
   constexpr int kHeads = 4;
+  constexpr int64_t kAhead = 2048;  // bytes: what the scores of a tile take to arrive from memory
   static thread_local Workspace workspace;
   const int64_t codes = TileCodes(p.dim);
   const int64_t scales = TileScales(p.dim);
@@ -207,6 +208,7 @@ void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
     for (int64_t i = 0; i < kLanes; ++i) {
       rows[i] = walk.at;  // the last one again where the range ends
       if (entry + i + 1 < end) walk.Next();
+      __builtin_prefetch(walk.at + kAhead);
     }
     LoadTile<V>(rows, p.dim, kDoubledBiased, keys);
     F32 score = F32::Zero();
