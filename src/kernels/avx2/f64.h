@@ -73,7 +73,7 @@ struct F64 {
   friend F64 Low(F32 x) { return Widen(x.low); }
   friend F64 High(F32 x) { return Widen(x.high); }
   // Both halves rounded to fp32.
-  friend F32 Narrow(F64 low, F64 high) { return {low.Narrowed(), high.Narrowed()}; }
+  friend F32 Narrow(F64 first, F64 second) { return {first.Narrowed(), second.Narrowed()}; }
   // The lanes folded as every sum is, +4, +2, +1, and rounded to fp32.
   friend float SumTree(F64 x) {
     const __m256d four = _mm256_add_pd(x.low, x.high);

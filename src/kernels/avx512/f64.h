@@ -42,9 +42,9 @@ struct F64 {
   friend F64 Low(F32 x) { return {_mm512_cvtps_pd(_mm512_castps512_ps256(x.v))}; }
   friend F64 High(F32 x) { return {_mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1))}; }
   // Both halves rounded to fp32.
-  friend F32 Narrow(F64 low, F64 high) {
-    return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low.v)),
-                               _mm512_cvtpd_ps(high.v), 1)};
+  friend F32 Narrow(F64 first, F64 second) {
+    return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.v)),
+                               _mm512_cvtpd_ps(second.v), 1)};
   }
   // The lanes folded as every sum is, +4, +2, +1, and rounded to fp32.
   friend float SumTree(F64 x) {
