@@ -4,7 +4,8 @@
 
 #include <bit>
 #include <cstdint>
-#include <new>
+
+#include "base/check.h"
 
 namespace deepinfer {
 namespace {
@@ -18,7 +19,7 @@ PageBuffer::PageBuffer(size_t bytes) : size_(bytes) {
   const size_t slack = bytes >= kHugePage ? kHugePage : 0;
   void* data =
       mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw std::bad_alloc();
+  CHECK(data != MAP_FAILED);
   mapped_ = {static_cast<std::byte*>(data), bytes + slack};
   data_ = mapped_.data();
   if (slack == 0) return;

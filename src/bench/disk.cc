@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
 
+#include "base/pages.h"
 #include "base/random.h"
 #include "bench/roofline.h"
 
@@ -21,7 +21,6 @@ namespace {
 constexpr uint64_t kFileBytes = uint64_t{1} << 30;
 constexpr uint64_t kWriteBytes = uint64_t{4} << 20;
 constexpr double kSeconds = 1;
-constexpr size_t kAlignment = 4096;
 
 Status Failed(std::string_view action, const Path& path) {
   return IoError(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(errno)));
@@ -87,16 +86,13 @@ Result<DiskRate> ReadDirect(const Path& path, const Pattern& pattern, int depth)
   std::atomic<bool> failed{false};
   const uint64_t slots = kFileBytes / pattern.bytes;
   const auto work = [&] {
-    struct Free {
-      void operator()(void* p) const { std::free(p); }
-    };
-    const std::unique_ptr<void, Free> memory(std::aligned_alloc(kAlignment, pattern.bytes));
+    const PageBuffer memory(pattern.bytes);
     while (!failed && std::chrono::duration<double>(Clock::now() - start).count() < kSeconds) {
       const uint64_t i = next.fetch_add(1);
       const uint64_t slot =
           pattern.random ? Philox(7, {static_cast<uint32_t>(i), 0, 0, 0})[0] % slots : i % slots;
       const ssize_t got =
-          pread(fd, memory.get(), pattern.bytes, static_cast<off_t>(slot * pattern.bytes));
+          pread(fd, memory.data(), pattern.bytes, static_cast<off_t>(slot * pattern.bytes));
       if (got != static_cast<ssize_t>(pattern.bytes)) failed = true;
       done.fetch_add(1);
     }

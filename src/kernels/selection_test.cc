@@ -271,6 +271,52 @@ TEST_P(SelectionTest, WholeBatchesSelectAsTheirRowsWouldAlone) {
   }
 }
 
+// One row of many entries, in both steps of the hierarchical selection.
+Batch SelectOneRow(ExecContext& context, Index& index, int64_t visible) {
+  const BlockRowsView keys = index.view();
+  Batch batch{.selected = std::vector<int32_t>(kTopK),
+              .num_selected = std::vector<int32_t>(1),
+              .blocks = std::vector<int32_t>(kTopBlocks),
+              .num_blocks = std::vector<int32_t>(1),
+              .margins = std::vector<float>(1),
+              .block_margins = std::vector<float>(1)};
+  IndexSelectParams params{.queries = index.queries(),
+                           .weights = index.weights(),
+                           .heads = kHeads,
+                           .dim = kDim,
+                           .format = kFormat,
+                           .keys = &keys,
+                           .num_visible = &visible,
+                           .top_k = kTopK,
+                           .selected = batch.selected.data(),
+                           .num_selected = batch.num_selected.data(),
+                           .candidates = CandidateUse::kMake,
+                           .block_size = kBlockSize,
+                           .top_blocks = kTopBlocks,
+                           .candidate_blocks = batch.blocks.data(),
+                           .num_candidate_blocks = batch.num_blocks.data(),
+                           .margins = batch.margins.data(),
+                           .candidate_margins = batch.block_margins.data()};
+  IndexSelect(context, params, 1);
+  params.candidates = CandidateUse::kUse;
+  IndexSelect(context, params, 1);
+  return batch;
+}
+
+TEST_P(SelectionTest, ThreadsThatShareARowSelectWhatOneDoes) {
+  constexpr int64_t kEntries = 4500;  // several ranges of entries, the last one short
+  Index index(kEntries, 1);
+  const Batch expected = SelectOneRow(context_, index, kEntries);
+  for (int threads = 2; threads <= 4; ++threads) {
+    ExecContext context(*GetParam(), threads);
+    const Batch found = SelectOneRow(context, index, kEntries);
+    EXPECT_EQ(found.selected, expected.selected) << threads;
+    EXPECT_EQ(found.blocks, expected.blocks) << threads;
+    EXPECT_EQ(found.margins, expected.margins) << threads;
+    EXPECT_EQ(found.block_margins, expected.block_margins) << threads;
+  }
+}
+
 TEST(ExpertPlanTest, ListsTheRowsOfEveryChosenExpertInAscendingOrder) {
   ExecContext context(ScalarKernels());
   const ScratchArena::Scope scope(context.scratch());

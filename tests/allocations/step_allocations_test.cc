@@ -78,9 +78,9 @@ TEST_P(StepAllocationsTest, TheCounterSeesAnAllocation) {
 }
 
 // Long enough to pass from one 128-token block into the next.
-TEST_P(StepAllocationsTest, DecodeStepsAllocateNothing) { EXPECT_EQ(CountSteps(1, 150), 0); }
+TEST_P(StepAllocationsTest, DecodeStepsAllocateNothing) { EXPECT_EQ(CountSteps(1, 120), 0); }
 
-TEST_P(StepAllocationsTest, PrefillChunksAllocateNothing) { EXPECT_EQ(CountSteps(50, 3), 0); }
+TEST_P(StepAllocationsTest, PrefillChunksAllocateNothing) { EXPECT_EQ(CountSteps(40, 3), 0); }
 
 std::vector<ModelCase> ModelCases() {
   std::vector<ModelCase> cases;

@@ -153,6 +153,7 @@ class BannedTest(unittest.TestCase):
     GOOD = ('// std::regex', 'auto s = "std::cout";', 'static_assert(a);', 'X(const X&) = delete;',
             'void* operator new(size_t);', 'std::unique_ptr<A> a(new A(b));', 'MyAssert(a);',
             'int random(int);', 'pool.free_list(a);', 'std::from_chars(a, b, c);', '#include <new>',
+            'void operator delete(void* p) noexcept { std::free(p); }',
             'fmt::print(stderr, a);', 'void F() noexcept;')
 
     def test_each_banned_call_fires(self):

@@ -102,6 +102,10 @@ struct F32 {
     first = Interleave(even.low, odd.low);
     second = Interleave(even.high, odd.high);
   }
+  // Lanes 4i, 4i + 1 and 4i + 2, 4i + 3 change places.
+  friend F32 SwapTwos(F32 x) {
+    return {_mm256_permute_ps(x.low, 0x4E), _mm256_permute_ps(x.high, 0x4E)};
+  }
   friend float MaxLane(F32 x) {
     const __m256 eight = _mm256_max_ps(x.low, x.high);
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

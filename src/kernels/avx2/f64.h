@@ -60,12 +60,20 @@ struct F64 {
   friend F64 BitAnd(F64 a, F64 b) {
     return {_mm256_and_pd(a.low, b.low), _mm256_and_pd(a.high, b.high)};
   }
+  // Lanes i and i ^ 1, i ^ 2, i ^ 4 change places.
+  friend F64 SwapPairs(F64 x) {
+    return {_mm256_permute_pd(x.low, 0x5), _mm256_permute_pd(x.high, 0x5)};
+  }
+  friend F64 SwapTwos(F64 x) {
+    return {_mm256_permute4x64_pd(x.low, 0x4E), _mm256_permute4x64_pd(x.high, 0x4E)};
+  }
+  friend F64 SwapHalves(F64 x) { return {x.high, x.low}; }
 
   // Lanes 0..7 and 8..15 of fp32 values.
   friend F64 Low(F32 x) { return Widen(x.low); }
   friend F64 High(F32 x) { return Widen(x.high); }
   // Both halves rounded to fp32.
-  friend F32 Narrow(F64 low, F64 high) { return {low.Narrowed(), high.Narrowed()}; }
+  friend F32 Narrow(F64 first, F64 second) { return {first.Narrowed(), second.Narrowed()}; }
   // The lanes folded as every sum is, +4, +2, +1, and rounded to fp32.
   friend float SumTree(F64 x) {
     const __m256d four = _mm256_add_pd(x.low, x.high);

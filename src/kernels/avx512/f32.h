@@ -51,6 +51,8 @@ struct F32 {
   friend F32 Select(Mask m, F32 a, F32 b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
   // Lanes 2i and 2i + 1 change places.
   friend F32 SwapPairs(F32 x) { return {_mm512_permute_ps(x.v, 0xB1)}; }
+  // Lanes 4i, 4i + 1 and 4i + 2, 4i + 3 change places.
+  friend F32 SwapTwos(F32 x) { return {_mm512_permute_ps(x.v, 0x4E)}; }
   friend float MaxLane(F32 x) { return _mm512_reduce_max_ps(x.v); }
   friend I32 Bits(F32 x) { return {_mm512_castps_si512(x.v)}; }
   friend F32 FromBits(I32 x) { return {_mm512_castsi512_ps(x.v)}; }

@@ -33,14 +33,18 @@ struct F64 {
   // The bits of a shifted right, ored, anded, as numbers again.
   friend F64 BitOr(F64 a, F64 b) { return {_mm512_or_pd(a.v, b.v)}; }
   friend F64 BitAnd(F64 a, F64 b) { return {_mm512_and_pd(a.v, b.v)}; }
+  // Lanes i and i ^ 1, i ^ 2, i ^ 4 change places.
+  friend F64 SwapPairs(F64 x) { return {_mm512_permute_pd(x.v, 0x55)}; }
+  friend F64 SwapTwos(F64 x) { return {_mm512_permutex_pd(x.v, 0x4E)}; }
+  friend F64 SwapHalves(F64 x) { return {_mm512_shuffle_f64x2(x.v, x.v, 0x4E)}; }
 
   // Lanes 0..7 and 8..15 of fp32 values.
   friend F64 Low(F32 x) { return {_mm512_cvtps_pd(_mm512_castps512_ps256(x.v))}; }
   friend F64 High(F32 x) { return {_mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1))}; }
   // Both halves rounded to fp32.
-  friend F32 Narrow(F64 low, F64 high) {
-    return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low.v)),
-                               _mm512_cvtpd_ps(high.v), 1)};
+  friend F32 Narrow(F64 first, F64 second) {
+    return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.v)),
+                               _mm512_cvtpd_ps(second.v), 1)};
   }
   // The lanes folded as every sum is, +4, +2, +1, and rounded to fp32.
   friend float SumTree(F64 x) {

@@ -153,13 +153,80 @@ template <class V, int kRows>
   for (int r = 0; r < kRows; ++r) sums[r] = SumTree(sum[r]);
 }
 
+// Four streams: a matrix [4, 4] is one vector, and the eight mixes of pre and post are another.
+
+// Sums of four lanes side by side, in all of them.
+template <class V>
+[[gnu::always_inline]] inline typename V::F32 RowSums(typename V::F32 c) {
+  const auto sums = [](typename V::F64 x) {
+    const auto two = x + SwapTwos(x);
+    return two + SwapPairs(two);
+  };
+  return Narrow(sums(Low(c)), sums(High(c)));
+}
+
+// Sums of four lanes that are four apart, in all of them.
+template <class V>
+[[gnu::always_inline]] inline typename V::F32 ColumnSums(typename V::F32 c) {
+  const auto two = Low(c) + High(c);
+  const auto sum = two + SwapHalves(two);
+  return Narrow(sum, sum);
+}
+
+// Softmax of each row, then alternately rows and columns until nearly doubly stochastic.
+template <class V>
+[[gnu::always_inline]] inline typename V::F32 SinkhornOfFour(typename V::F32 c, int iters,
+                                                             float hc_eps) {
+  using F32 = typename V::F32;
+  const F32 eps = F32::Set(hc_eps);
+  const F32 max_of_two = Max(c, SwapPairs(c));
+  c = PreciseExp<V>(c - Max(max_of_two, SwapTwos(max_of_two)));
+  c = c / RowSums<V>(c) + eps;
+  c = c / (ColumnSums<V>(c) + eps);
+  for (int iter = 1; iter < iters; ++iter) {
+    c = c / (RowSums<V>(c) + eps);
+    c = c / (ColumnSums<V>(c) + eps);
+  }
+  return c;
+}
+
+// scalar::MixesOfRow() of four streams.
+template <class V>
+void MixesOfFour(const HcMixesParams& p, int64_t row, float inverse_rms) {
+  using F32 = typename V::F32;
+  using F64 = typename V::F64;
+  constexpr First kMixes{8};
+  const F32 inverse = F32::Set(inverse_rms);
+  const float* raw = p.raw + row * 24;
+  alignas(64) float scale[kLanes] = {};
+  for (int j = 0; j < 8; ++j) scale[j] = p.scale[j / 4];
+  const F32 mixes =
+      F32::Load(raw, kMixes) * inverse * F32::Load(scale, Whole{}) + F32::Load(p.base, kMixes);
+  const F64 one = F64::Set(1);
+  const F64 sigmoid = one / (one + ExpF64(F64::Set(-1) * Low(mixes)));
+  alignas(64) float sigmoids[kLanes];
+  Narrow(sigmoid, sigmoid).Store(sigmoids, Whole{});
+  for (int j = 0; j < 4; ++j) {
+    p.pre[row * 4 + j] = sigmoids[j] + p.hc_eps;
+    p.post[row * 4 + j] = 2.0f * sigmoids[4 + j];
+  }
+  const F32 comb =
+      F32::Load(raw + 8, Whole{}) * inverse * F32::Set(p.scale[2]) + F32::Load(p.base + 8, Whole{});
+  SinkhornOfFour<V>(comb, p.sinkhorn_iters, p.hc_eps).Store(p.comb + row * 16, Whole{});
+}
+
 template <class V, int kRows>
 [[gnu::always_inline]] inline void MixesOfRows(const HcMixesParams& p, int64_t first) {
   const int64_t n = p.num_streams * p.dim;
   float squares[kRows];
   SumsOfSquares<V>(p.h + first * n, n, squares);
   for (int r = 0; r < kRows; ++r) {
-    scalar::MixesOfRow(p, first + r, InverseRms(squares[r], n, p.rms_eps));
+    const float inverse = InverseRms(squares[r], n, p.rms_eps);
+    if (p.num_streams == 4) {
+      MixesOfFour<V>(p, first + r, inverse);
+    } else {
+      scalar::MixesOfRow(p, first + r, inverse);
+    }
   }
 }
 

@@ -189,6 +189,7 @@ template <class V>
 void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
   using F32 = typename V::F32;
   constexpr int kHeads = 4;
+  constexpr int64_t kAhead = 64;  // keys: their scores take as long as memory takes to answer
   static thread_local Workspace workspace;
   const int64_t codes = TileCodes(p.dim);
   const int64_t scales = TileScales(p.dim);
@@ -201,12 +202,15 @@ void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
                          memory + tiles * (codes + scales)};
   LoadQuery<V>(p, query);
   RowWalk walk(p.keys, begin);
+  RowWalk ahead(p.keys, begin + kAhead < end ? begin + kAhead : begin);
   for (int64_t entry = begin; entry < end; entry += kLanes) {
     const int64_t count = end - entry < kLanes ? end - entry : kLanes;
     const uint8_t* rows[kLanes];
     for (int64_t i = 0; i < kLanes; ++i) {
       rows[i] = walk.at;  // the last one again where the range ends
       if (entry + i + 1 < end) walk.Next();
+      if (entry + i + kAhead < end) __builtin_prefetch(ahead.at);
+      if (entry + i + kAhead + 1 < end) ahead.Next();
     }
     LoadTile<V>(rows, p.dim, kDoubledBiased, keys);
     F32 score = F32::Zero();
