@@ -14,6 +14,7 @@ struct Lanes {
   using Mask = avx2::Mask;
   using Mask64 = avx2::Mask64;
   using ByteDot = avx2::ByteDot;
+  static constexpr int kIndexTiles = 1;  // of sixteen keys: 16 registers hold the sums of one
 };
 
 }  // namespace deepinfer::avx2

@@ -14,6 +14,7 @@ struct Lanes {
   using Mask = avx512::Mask;
   using Mask64 = avx512::Mask64;
   using ByteDot = avx512::ByteDot;
+  static constexpr int kIndexTiles = 2;  // of sixteen keys: 32 registers hold the sums of two
 };
 
 }  // namespace deepinfer::avx512

@@ -117,47 +117,82 @@ void LoadQuery(const IndexScoresParams& p, const IndexQuery& query) {
   }
 }
 
-// Dot products of kHeads heads from `head` on with sixteen keys.
-template <class V, int kHeads>
-[[gnu::always_inline]] inline void DotHeads(const IndexQuery& query, const Fp4Tile& keys,
+// Dot products of kHeads heads from `head` on with kTiles times sixteen keys: what is loaded once
+// serves kHeads or kTiles products.
+template <class V, int kTiles, int kHeads>
+[[gnu::always_inline]] inline void DotHeads(const IndexQuery& query, const Fp4Tile* keys,
                                             int64_t dim, int64_t head,
-                                            typename V::F32 (&dot)[kHeads]) {
+                                            typename V::F32 (&dot)[kTiles][kHeads]) {
   using F32 = typename V::F32;
   using I32 = typename V::I32;
   const int64_t tile = head / kLanes;
   const int32_t* codes = query.tile.codes + tile * TileCodes(dim) + head % kLanes;
   const float* scales = query.tile.scales + tile * TileScales(dim) + head % kLanes;
   const int32_t* offsets = query.offsets + tile * TileScales(dim) + head % kLanes;
-  for (int h = 0; h < kHeads; ++h) dot[h] = F32::Zero();
   for (int64_t g = 0; g < dim / 32; ++g) {
-    typename V::ByteDot sum[kHeads];
+    typename V::ByteDot sum[kTiles][kHeads];
     for (int w = 0; w < kGroupWords; ++w) {
       const int64_t at = (g * kGroupWords + w) * kLanes;
-      const I32 key = I32::Load(keys.codes + at, Whole{});
-      for (int h = 0; h < kHeads; ++h) sum[h].Add(key, I32::Set(codes[at + h]));
+      I32 key[kTiles];
+      for (int t = 0; t < kTiles; ++t) key[t] = I32::Load(keys[t].codes + at, Whole{});
+      for (int h = 0; h < kHeads; ++h) {
+        const I32 code = I32::Set(codes[at + h]);
+        for (int t = 0; t < kTiles; ++t) sum[t][h].Add(key[t], code);
+      }
     }
-    const F32 key_scale = F32::Load(keys.scales + g * kLanes, Whole{});
-    for (int h = 0; h < kHeads; ++h) {
-      const F32 whole = ToF32(sum[h].Total() + I32::Set(offsets[g * kLanes + h]));
-      dot[h] = dot[h] + whole * (F32::Set(scales[g * kLanes + h]) * key_scale);
+    for (int t = 0; t < kTiles; ++t) {
+      const F32 key_scale = F32::Load(keys[t].scales + g * kLanes, Whole{});
+      for (int h = 0; h < kHeads; ++h) {
+        const F32 whole = ToF32(sum[t][h].Total() + I32::Set(offsets[g * kLanes + h]));
+        dot[t][h] = dot[t][h] + whole * (F32::Set(scales[g * kLanes + h]) * key_scale);
+      }
     }
   }
 }
 
-// Adds the heads to the scores in ascending order.
-template <class V, int kHeads>
-[[gnu::always_inline]] inline typename V::F32 ScoreHeads(const IndexScoresParams& p,
-                                                         const IndexQuery& query,
-                                                         const Fp4Tile& keys, int64_t head,
-                                                         typename V::F32 score) {
+// Adds kHeads heads to the scores in ascending order.
+template <class V, int kTiles, int kHeads>
+[[gnu::always_inline]] inline void ScoreHeads(const IndexScoresParams& p, const IndexQuery& query,
+                                              const Fp4Tile* keys, int64_t head,
+                                              typename V::F32 (&score)[kTiles]) {
   using F32 = typename V::F32;
-  F32 dot[kHeads];
-  DotHeads<V, kHeads>(query, keys, p.dim, head, dot);
-  for (int h = 0; h < kHeads; ++h) {
-    const F32 positive = Max(F32::Zero(), RoundToBf16(dot[h]));
-    score = score + RoundToBf16(positive * F32::Set(p.weights[head + h]));
+  F32 dot[kTiles][kHeads];
+  for (auto& of_tile : dot) {
+    for (F32& x : of_tile) x = F32::Zero();
   }
-  return score;
+  DotHeads<V, kTiles, kHeads>(query, keys, p.dim, head, dot);
+  for (int h = 0; h < kHeads; ++h) {
+    const F32 weight = F32::Set(p.weights[head + h]);
+    for (int t = 0; t < kTiles; ++t) {
+      const F32 positive = Max(F32::Zero(), RoundToBf16(dot[t][h]));
+      score[t] = score[t] + RoundToBf16(positive * weight);
+    }
+  }
+}
+
+// Scores of the entries [entry, end), which fill kTiles tiles but for the last one's end.
+template <class V, int kTiles>
+void ScoreTiles(const IndexScoresParams& p, const IndexQuery& query, const Fp4Tile* keys,
+                int64_t entry, int64_t end) {
+  using F32 = typename V::F32;
+  constexpr int kHeads = 4;
+  F32 score[kTiles];
+  for (F32& x : score) x = F32::Zero();
+  int64_t head = 0;
+  for (; head + kHeads <= p.heads; head += kHeads) {
+    ScoreHeads<V, kTiles, kHeads>(p, query, keys, head, score);
+  }
+  for (; head < p.heads; ++head) ScoreHeads<V, kTiles, 1>(p, query, keys, head, score);
+  for (int t = 0; t < kTiles; ++t) {
+    const F32 rounded = RoundToBf16(score[t]);
+    float* scores = p.scores + entry + t * kLanes;
+    const int64_t count = end - entry - t * kLanes;
+    if (count >= kLanes) {
+      rounded.Store(scores, Whole{});
+    } else {
+      rounded.Store(scores, First{count});
+    }
+  }
 }
 
 // Walks the rows of consecutive entries; a division per block, not per row.
@@ -185,46 +220,61 @@ struct RowWalk {
   }
 };
 
+// Loads consecutive keys into tiles, one after the other.
+template <class V>
+struct KeyLoader {
+  static constexpr int64_t kAhead = 64;  // keys: their scores take as long as memory takes
+
+  const IndexScoresParams& p;
+  int64_t entry;
+  int64_t end;
+  RowWalk walk;
+  RowWalk ahead;
+
+  KeyLoader(const IndexScoresParams& params, int64_t begin, int64_t last)
+      : p(params),
+        entry(begin),
+        end(last),
+        walk(params.keys, begin),
+        ahead(params.keys, begin + kAhead < last ? begin + kAhead : begin) {}
+
+  void Load(const Fp4Tile& tile) {
+    const uint8_t* rows[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i, ++entry) {
+      rows[i] = walk.at;  // the last one again where the range ends
+      if (entry + 1 < end) walk.Next();
+      if (entry + kAhead < end) __builtin_prefetch(ahead.at);
+      if (entry + kAhead + 1 < end) ahead.Next();
+    }
+    LoadTile<V>(rows, p.dim, kDoubledBiased, tile);
+  }
+};
+
 template <class V>
 void IndexScoresFp4(const IndexScoresParams& p, int64_t begin, int64_t end) {
-  using F32 = typename V::F32;
-  constexpr int kHeads = 4;
-  constexpr int64_t kAhead = 64;  // keys: their scores take as long as memory takes to answer
+  constexpr int kTiles = V::kIndexTiles;
   static thread_local Workspace workspace;
   const int64_t codes = TileCodes(p.dim);
   const int64_t scales = TileScales(p.dim);
   const int64_t tiles = (p.heads + kLanes - 1) / kLanes;
-  auto* memory = static_cast<int32_t*>(workspace.Get(
-      static_cast<size_t>((tiles + 1) * (codes + scales) + tiles * scales) * sizeof(int32_t)));
-  const Fp4Tile keys{memory, reinterpret_cast<float*>(memory + codes)};
-  memory += codes + scales;
+  auto* memory = workspace.Array<int32_t>((tiles + kTiles) * (codes + scales) + tiles * scales);
+  Fp4Tile keys[kTiles];
+  for (Fp4Tile& tile : keys) {
+    tile = {memory, reinterpret_cast<float*>(memory + codes)};
+    memory += codes + scales;
+  }
   const IndexQuery query{{memory, reinterpret_cast<float*>(memory + tiles * codes)},
                          memory + tiles * (codes + scales)};
   LoadQuery<V>(p, query);
-  RowWalk walk(p.keys, begin);
-  RowWalk ahead(p.keys, begin + kAhead < end ? begin + kAhead : begin);
-  for (int64_t entry = begin; entry < end; entry += kLanes) {
-    const int64_t count = end - entry < kLanes ? end - entry : kLanes;
-    const uint8_t* rows[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) {
-      rows[i] = walk.at;  // the last one again where the range ends
-      if (entry + i + 1 < end) walk.Next();
-      if (entry + i + kAhead < end) __builtin_prefetch(ahead.at);
-      if (entry + i + kAhead + 1 < end) ahead.Next();
-    }
-    LoadTile<V>(rows, p.dim, kDoubledBiased, keys);
-    F32 score = F32::Zero();
-    int64_t head = 0;
-    for (; head + kHeads <= p.heads; head += kHeads) {
-      score = ScoreHeads<V, kHeads>(p, query, keys, head, score);
-    }
-    for (; head < p.heads; ++head) score = ScoreHeads<V, 1>(p, query, keys, head, score);
-    const F32 rounded = RoundToBf16(score);
-    if (count == kLanes) {
-      rounded.Store(p.scores + entry, Whole{});
-    } else {
-      rounded.Store(p.scores + entry, First{count});
-    }
+  KeyLoader<V> loader(p, begin, end);
+  int64_t entry = begin;
+  for (; end - entry > (kTiles - 1) * kLanes; entry += kTiles * kLanes) {
+    for (const Fp4Tile& tile : keys) loader.Load(tile);
+    ScoreTiles<V, kTiles>(p, query, keys, entry, end);
+  }
+  for (; entry < end; entry += kLanes) {
+    loader.Load(keys[0]);
+    ScoreTiles<V, 1>(p, query, keys, entry, end);
   }
 }
 
