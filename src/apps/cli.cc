@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::string_view kFooter =
     R"(Examples:
+  deepinfer generate "Hello!"
+  deepinfer generate --jsonl requests.jsonl --out results.jsonl
+  deepinfer chat
   deepinfer inspect
   deepinfer inspect --model /data/DeepSeek-V4.1-Flash
   deepinfer COMMAND --help

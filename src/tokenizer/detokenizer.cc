@@ -2,16 +2,16 @@
 
 namespace deepinfer {
 
-std::string Detokenizer::Add(int32_t token) {
-  std::string text;
-  decoder_.Add(tokenizer_->BytesOf(token), text);
-  return text;
+std::string_view Detokenizer::Add(int32_t token) {
+  piece_.clear();
+  decoder_.Add(tokenizer_->BytesOf(token), piece_);
+  return piece_;
 }
 
-std::string Detokenizer::Flush() {
-  std::string text;
-  decoder_.Finish(text);
-  return text;
+std::string_view Detokenizer::Flush() {
+  piece_.clear();
+  decoder_.Finish(piece_);
+  return piece_;
 }
 
 }  // namespace deepinfer

@@ -63,7 +63,7 @@ TEST(DetokenizerTest, PiecesOfRandomTokensEqualTheLossyDecodeOfTheWhole) {
     Detokenizer detokenizer(Nano());
     std::string text;
     for (const int32_t token : tokens) {
-      const std::string piece = detokenizer.Add(token);
+      const std::string piece(detokenizer.Add(token));
       ASSERT_EQ(FirstInvalidUtf8(piece), std::nullopt);
       text += piece;
     }

@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   deepinfer::Detokenizer detokenizer(tokenizer);
   std::string text;
   for (const int32_t token : tokens) {
-    const std::string piece = detokenizer.Add(token);
+    const std::string piece(detokenizer.Add(token));
     Require(!deepinfer::FirstInvalidUtf8(piece));
     text += piece;
   }
