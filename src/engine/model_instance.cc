@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "engine/fingerprint.h"
@@ -22,6 +23,22 @@ Result<std::unique_ptr<ModelInstance>> ModelInstance::Load(const ModelOptions& o
   std::unique_ptr<ModelInstance> instance(new ModelInstance(options));
   RETURN_IF_ERROR(instance->LoadParts());
   return instance;
+}
+
+SequenceState ModelInstance::NewSequence(const CachedPrefix& hit, std::span<const BatchRow> prompt,
+                                         const PrefillOptions& prefill) {
+  const auto prompt_len = static_cast<int64_t>(prompt.size());
+  CHECK_LE(hit.len, prompt_len - KeptRows(config_, prefill, prompt_len));
+  std::vector<int32_t> classes;
+  if (ngram_layout_) {
+    const int64_t first = std::max<int64_t>(0, hit.replay.start - layout_->shape().ngram_look_back);
+    for (int64_t pos = first; pos < hit.replay.start; ++pos) {
+      classes.push_back(ClassOfRow(*ngram_layout_, prompt[static_cast<size_t>(pos)]));
+    }
+  }
+  SequenceState state = SequenceState::FromPrefix(hit, classes, *layout_, *pool_);
+  BeginPrompt(state, prefill, prompt_len);
+  return state;
 }
 
 Status ModelInstance::LoadParts() {

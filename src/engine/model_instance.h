@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -55,6 +56,10 @@ class ModelInstance {
   const Path& dir() const { return options_.dir; }
 
   SequenceState NewSequence() { return SequenceState(*layout_, *pool_); }
+  // The sequence of a prompt whose first hit.len rows a cache holds; what runs next is the row at
+  // hit.replay.start.  Precondition: hit.len <= prompt - KeptRows() (FindUsableHit).
+  SequenceState NewSequence(const CachedPrefix& hit, std::span<const BatchRow> prompt,
+                            const PrefillOptions& prefill);
 
  private:
   explicit ModelInstance(ModelOptions options) : options_(std::move(options)) {}

@@ -65,6 +65,11 @@ class KvLayout {
   int ring_rows() const { return shape_.window_size + kMaxRollback; }
   int num_rings() const { return shape_.num_layers + shape_.num_draft_rings; }
   int64_t ring_bytes() const { return ring_rows() * window_row_bytes(); }
+  // Rings [0, num_encoder_rings()) belong to the layers up to the last KV source: what a window
+  // snapshot holds and a replay rebuilds (section 7.7).  Without a source: all of them.
+  int num_encoder_rings() const {
+    return sections_.empty() ? num_rings() : sections_.back().layer + 1;
+  }
 
   // Sources in ascending layer order.
   const std::vector<KvSection>& sections() const { return sections_; }

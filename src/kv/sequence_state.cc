@@ -25,6 +25,76 @@ SequenceState::SequenceState(const KvLayout& layout, BlockPool& pool)
   }
 }
 
+SequenceState SequenceState::FromPrefix(const CachedPrefix& hit, std::span<const int32_t> classes,
+                                        const KvLayout& layout, BlockPool& pool) {
+  CHECK_GT(hit.len, 0);
+  CHECK_EQ(static_cast<int64_t>(hit.blocks.size()), BlocksFor(hit.len));
+  for (const KvSection& section : layout.sections()) CHECK_EQ(hit.len % section.ratio, 0);
+  const int64_t start = hit.replay.start;
+  CHECK_LE(start, hit.len);
+  const auto look_back = std::min<int64_t>(layout.shape().ngram_look_back, start);
+  CHECK_LE(look_back, static_cast<int64_t>(classes.size()));
+
+  SequenceState state(layout, pool);
+  for (const BlockRef& block : hit.blocks) state.AppendBlock(block.Share());
+  state.len_ = start;
+  state.entries_len_ = hit.len;
+  state.replay = hit.replay;
+  for (int64_t back = 1; back <= look_back; ++back) {
+    state.history_[static_cast<size_t>((start - back) % layout.history_rows())] =
+        classes[classes.size() - static_cast<size_t>(back)];
+  }
+  // Before an exact replay no floor is set: its first rows see zeros where rows are missing, and no
+  // row that is used sees theirs.
+  if (hit.replay.kind == ReplayRecord::Kind::kBounded) state.floors.encoder = start;
+  if (hit.windows != nullptr) {
+    CHECK_EQ(hit.windows->pos, hit.len);
+    CHECK_EQ(start, hit.len);
+    state.RestoreWindows(*hit.windows);
+  }
+  return state;
+}
+
+void SequenceState::RestoreWindows(const WindowSnapshot& windows) {
+  const auto row_bytes = static_cast<size_t>(layout_->window_row_bytes());
+  const int64_t count = windows.pos - windows.first_pos;
+  CHECK_EQ(windows.rows.size(),
+           static_cast<size_t>(layout_->num_encoder_rings() * count) * row_bytes);
+  const std::byte* row = windows.rows.data();
+  for (int ring = 0; ring < layout_->num_encoder_rings(); ++ring) {
+    for (int64_t pos = windows.first_pos; pos < windows.pos; ++pos, row += row_bytes) {
+      std::memcpy(RingSlot(ring, pos), row, row_bytes);
+    }
+  }
+  const bool whole = windows.first_pos <= windows.pos - layout_->shape().window_size;
+  floors.encoder = whole ? 0 : windows.first_pos;
+}
+
+WindowSnapshot SequenceState::CaptureWindows() const {
+  const auto row_bytes = static_cast<size_t>(layout_->window_row_bytes());
+  const int64_t oldest = std::max<int64_t>(0, len_ - layout_->shape().window_size);
+  WindowSnapshot windows{.pos = len_, .first_pos = std::max(oldest, floors.encoder), .rows = {}};
+  const auto rings = static_cast<size_t>(layout_->num_encoder_rings());
+  windows.rows.resize(rings * static_cast<size_t>(len_ - windows.first_pos) * row_bytes);
+  std::byte* row = windows.rows.data();
+  for (int ring = 0; ring < layout_->num_encoder_rings(); ++ring) {
+    for (int64_t pos = windows.first_pos; pos < len_; ++pos, row += row_bytes) {
+      std::memcpy(row, Ring(ring) + pos % layout_->ring_rows() * layout_->window_row_bytes(),
+                  row_bytes);
+    }
+  }
+  return windows;
+}
+
+std::vector<BlockRef> SequenceState::ShareBlocks(int64_t num_tokens) const {
+  CHECK_LE(num_tokens, entries_len_);
+  std::vector<BlockRef> shared;
+  for (int64_t i = 0; i < BlocksFor(num_tokens); ++i) {
+    shared.push_back(blocks_[static_cast<size_t>(i)].Share());
+  }
+  return shared;
+}
+
 BlockRowsView SequenceState::KvRows(int section) const {
   const KvSection& s = layout_->sections()[static_cast<size_t>(section)];
   return {.blocks = block_table_.data(),
@@ -67,10 +137,12 @@ void SequenceState::AppendBlock(BlockRef block) {
 }
 
 Status SequenceState::Reserve(int64_t num_tokens) {
-  const int64_t needed = BlocksFor(len_ + num_tokens);
+  const int64_t end = len_ + num_tokens;
+  const int64_t needed = BlocksFor(end);
   const int64_t held = static_cast<int64_t>(blocks_.size());
-  const auto tail = static_cast<size_t>(len_ / kBlockTokens);  // first block that is written
-  const bool copy_tail = tail < blocks_.size() && !blocks_[tail].IsExclusive();
+  const auto tail = static_cast<size_t>(entries_len_ / kBlockTokens);  // first that is written
+  const bool copy_tail =
+      end > entries_len_ && tail < blocks_.size() && !blocks_[tail].IsExclusive();
   const int64_t wanted = std::max<int64_t>(0, needed - held) + (copy_tail ? 1 : 0);
   if (wanted > pool_->num_free()) {
     return ResourceExhausted(
@@ -117,11 +189,14 @@ void SequenceState::Commit(const StepWrites& writes) {
     history_[static_cast<size_t>(pos % history)] = writes.classes[pos - len_];
   }
   len_ = end;
+  entries_len_ = std::max(entries_len_, len_);
 }
 
 void SequenceState::Rollback(int64_t num_tokens) {
   CHECK_LE(num_tokens, std::min<int64_t>(len_, kMaxRollback));
+  CHECK_EQ(entries_len_, len_);
   len_ -= num_tokens;
+  entries_len_ = len_;
   while (static_cast<int64_t>(blocks_.size()) > BlocksFor(len_)) {
     blocks_.pop_back();
     block_table_.pop_back();
@@ -131,12 +206,11 @@ void SequenceState::Rollback(int64_t num_tokens) {
 SequenceState SequenceState::Fork() const {
   SequenceState copy(*layout_, *pool_);
   copy.len_ = len_;
+  copy.entries_len_ = entries_len_;
   copy.rings_ = rings_;
   copy.groups_ = groups_;
   copy.history_ = history_;
-  for (int64_t i = 0; i < BlocksFor(len_); ++i) {
-    copy.AppendBlock(blocks_[static_cast<size_t>(i)].Share());
-  }
+  for (BlockRef& block : ShareBlocks(entries_len_)) copy.AppendBlock(std::move(block));
   copy.prompt_len = prompt_len;
   copy.floors = floors;
   copy.replay = replay;
@@ -147,7 +221,8 @@ SequenceState SequenceState::Fork() const {
 }
 
 bool SequenceState::CheckIntegrity() const {
-  if (static_cast<int64_t>(blocks_.size()) < BlocksFor(len_)) return false;
+  if (entries_len_ < len_) return false;
+  if (static_cast<int64_t>(blocks_.size()) < BlocksFor(entries_len_)) return false;
   if (blocks_.size() != block_table_.size()) return false;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     if (blocks_[i].data() != block_table_[i]) return false;

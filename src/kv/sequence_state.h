@@ -6,6 +6,10 @@
 // reserved blocks past the committed length, everything else into buffers of the step, handed over
 // by Commit().  A step that is abandoned simply never commits, and the state is what it was.
 //
+// A prefix hit starts a state from the blocks of another one (FromPrefix).  Its window rows come
+// from a snapshot, or tokens before the hit run again: until len() has reached entries_len(), a
+// step rebuilds window rows only and neither computes nor writes a compressed entry.
+//
 // Move-only; Fork() and Serialize() copy.  Not thread-safe.  Layout and pool must outlive it.
 #pragma once
 
@@ -39,7 +43,22 @@ struct WindowFloors {
 struct ReplayRecord {
   enum class Kind : uint8_t { kNone, kSnapshot, kBounded, kExact };
   Kind kind = Kind::kNone;
-  int64_t start = 0;  // first replayed position
+  int64_t start = 0;  // first position that runs: the hit itself for a snapshot
+};
+
+// Window rows [first_pos, pos) of the encoder rings: what a continuation at pos reads of them.
+struct WindowSnapshot {
+  int64_t pos = 0;
+  int64_t first_pos = 0;        // max(0, pos - window), later where a floor hid rows
+  std::vector<std::byte> rows;  // [num_encoder_rings, pos - first_pos, window_row_bytes]
+};
+
+// The first `len` tokens of a sequence as a cache holds them.
+struct CachedPrefix {
+  int64_t len = 0;                          // > 0, closes the groups of every source
+  std::span<const BlockRef> blocks;         // ceil(len / 128); shared, never written
+  const WindowSnapshot* windows = nullptr;  // at len; null: rows from replay.start run again
+  ReplayRecord replay;
 };
 
 // What a step wrote outside the blocks, valid during Commit().
@@ -59,22 +78,28 @@ struct StepWrites {
 class SequenceState {
  public:
   SequenceState(const KvLayout& layout, BlockPool& pool);
+  // `classes`: class ids of the positions before hit.replay.start, oldest first, at least the last
+  // ngram_look_back of them (all, where there are fewer).  len() is hit.replay.start.
+  static SequenceState FromPrefix(const CachedPrefix& hit, std::span<const int32_t> classes,
+                                  const KvLayout& layout, BlockPool& pool);
   SequenceState(SequenceState&&) = default;
   SequenceState& operator=(SequenceState&&) = default;
 
   const KvLayout& layout() const { return *layout_; }
-  // Tokens that the state covers.
+  // Tokens that the state covers; the next row has this position.
   int64_t len() const { return len_; }
+  // Tokens whose compressed entries exist: len(), or the length of a prefix hit while the rows
+  // before it run again.
+  int64_t entries_len() const { return entries_len_; }
 
   // ---- views of the committed part; valid until the next non-const call ----
   const std::byte* Ring(int ring) const { return rings_.data() + ring * layout_->ring_bytes(); }
   // The floor that holds for a ring: layers up to the last KV source have the encoder's, the layers
   // after it and the draft blocks the decoder's.
   int64_t RingFloor(int ring) const {
-    const bool encoder = layout_->sections().empty() || ring <= layout_->sections().back().layer;
-    return encoder ? floors.encoder : floors.decoder;
+    return ring < layout_->num_encoder_rings() ? floors.encoder : floors.decoder;
   }
-  // Entries [0, len/ratio) are committed; a step may write the reserved ones after them.
+  // Entries [0, entries_len/ratio) are committed; a step may write the reserved ones after them.
   BlockRowsView KvRows(int section) const;
   BlockRowsView IndexKeys(int section) const;
   // fp32 [2, head_dim] of a recent position (>= len - kMaxRollback - ratio).
@@ -90,8 +115,14 @@ class SequenceState {
   // Takes over what the step wrote; len grows by writes.num_tokens, which Reserve() covered.
   void Commit(const StepWrites& writes);
   // Forgets the last num_tokens tokens.  Precondition: num_tokens <= min(len, kMaxRollback), and
-  // they were committed since the last restore.
+  // they were committed since the last restore and after the end of a prefix hit.
   void Rollback(int64_t num_tokens);
+
+  // ---- what a prefix cache takes ----
+  // The blocks of the first num_tokens tokens.  Precondition: num_tokens <= entries_len().
+  std::vector<BlockRef> ShareBlocks(int64_t num_tokens) const;
+  // The encoder's windows at len().
+  WindowSnapshot CaptureWindows() const;
 
   // An independent state with the same content; full blocks are shared.
   SequenceState Fork() const;
@@ -117,18 +148,20 @@ class SequenceState {
  private:
   friend struct SequenceStateCodec;
   void AppendBlock(BlockRef block);
+  void RestoreWindows(const WindowSnapshot& windows);
   std::byte* RingSlot(int ring, int64_t pos);
   float* GroupSlot(int section, int64_t pos);
 
   const KvLayout* layout_;
   BlockPool* pool_;
   int64_t len_ = 0;
+  int64_t entries_len_ = 0;
   std::vector<std::byte>
       rings_;  // [num_rings, ring_rows, window_row_bytes]; slot = pos mod ring_rows
   std::vector<std::vector<float>>
       groups_;                    // [sections][group_rows, 2, head_dim]; slot = pos mod group_rows
   std::vector<int32_t> history_;  // [history_rows]; slot = pos mod history_rows
-  std::vector<BlockRef> blocks_;  // ceil(len / 128) of them, more while a step is reserved
+  std::vector<BlockRef> blocks_;  // ceil(entries_len / 128), more while a step is reserved
   std::vector<std::byte*> block_table_;  // blocks_[i].data()
 };
 

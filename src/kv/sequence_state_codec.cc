@@ -12,7 +12,7 @@ namespace deepinfer {
 namespace {
 
 constexpr std::string_view kMagic("DISEQST\0", 8);
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 template <typename T>
 void Put(std::string& out, T value) {
@@ -155,7 +155,7 @@ struct SequenceStateCodec {
   }
 
   static void PutBlocks(const SequenceState& s, std::string& out) {
-    const int64_t num_blocks = (s.len_ + kBlockTokens - 1) / kBlockTokens;
+    const int64_t num_blocks = (s.entries_len_ + kBlockTokens - 1) / kBlockTokens;
     const auto block_bytes = static_cast<size_t>(s.layout_->block_bytes());
     out.append("BLKS");
     Put<uint64_t>(out, static_cast<uint64_t>(num_blocks) * block_bytes);
@@ -168,7 +168,7 @@ struct SequenceStateCodec {
 
   // Zeros the entries of the last block that no committed token has.
   static void ClearUncommitted(const SequenceState& s, char* block) {
-    const int64_t tokens = s.len_ - (s.len_ - 1) / kBlockTokens * kBlockTokens;
+    const int64_t tokens = s.entries_len_ - (s.entries_len_ - 1) / kBlockTokens * kBlockTokens;
     for (const KvSection& section : s.layout_->sections()) {
       const int64_t kept = tokens / section.ratio;
       const auto clear = [&](int64_t offset, int64_t row_bytes) {
@@ -197,7 +197,8 @@ struct SequenceStateCodec {
   static Status FillBlocks(Reader& in, SequenceState& s) {
     ASSIGN_OR_RETURN(const std::string_view bytes, TakeSection(in, "BLKS"));
     const auto block_bytes = static_cast<size_t>(s.layout_->block_bytes());
-    const size_t num_blocks = static_cast<size_t>((s.len_ + kBlockTokens - 1) / kBlockTokens);
+    const size_t num_blocks =
+        static_cast<size_t>((s.entries_len_ + kBlockTokens - 1) / kBlockTokens);
     if (bytes.size() / block_bytes != num_blocks || bytes.size() % block_bytes != 0) {
       return Damaged(fmt::format("found {} bytes in section BLKS, expected {} blocks of {}",
                                  bytes.size(), num_blocks, block_bytes));
@@ -242,12 +243,14 @@ struct SequenceStateCodec {
           fmt::format("found numerics '{}', expected '{}'", numerics, identity.numerics_id));
     }
     s.len_ = in.Get<int64_t>();
+    s.entries_len_ = in.Get<int64_t>();
     s.prompt_len = in.Get<int64_t>();
     s.floors.encoder = in.Get<int64_t>();
     s.floors.decoder = in.Get<int64_t>();
     const auto kind = in.Get<uint8_t>();
     s.replay = {.kind = static_cast<ReplayRecord::Kind>(kind), .start = in.Get<int64_t>()};
-    const bool sane = s.len_ >= 0 && s.len_ <= (int64_t{1} << 40) && s.prompt_len >= 0 && kind <= 3;
+    const bool sane = s.len_ >= 0 && s.entries_len_ >= s.len_ &&
+                      s.entries_len_ <= (int64_t{1} << 40) && s.prompt_len >= 0 && kind <= 3;
     return !in.failed() && sane ? Status::Ok() : Damaged("found values out of range in the header");
   }
 };
@@ -260,6 +263,7 @@ std::string SequenceState::Serialize(const StateIdentity& identity) const {
   Put(out, static_cast<uint32_t>(identity.numerics_id.size()));
   out.append(identity.numerics_id);
   Put(out, len_);
+  Put(out, entries_len_);
   Put(out, prompt_len);
   Put(out, floors.encoder);
   Put(out, floors.decoder);

@@ -1,10 +1,9 @@
 // How much of a prompt goes through the decoder half (model.md section 7.7).
 //
 //   full     every layer on every row: the definition
-//   exact    the same bits from fewer rows: decoder layer D+k sees the last W + (n-1-k)(W-1) of
-//   them compact  the last `keep` rows go through the decoder, and its layers after D see no window
-//   row before
-//            them; approximate when the prompt is longer
+//   exact    the same bits from fewer rows: decoder layer D+k sees the last W + (n-1-k)(W-1)
+//   compact  the last `keep` rows go through the decoder, and its layers after D see no window row
+//            before them; approximate when the prompt is longer
 //   mask     the same function as compact with every row computed: the same bits for the kept rows
 #pragma once
 

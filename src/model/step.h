@@ -2,6 +2,7 @@
 // committed.  Private to the model; everything lives in the context's scratch memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -27,8 +28,14 @@ struct SequenceStep {
   int64_t first_row;
   int64_t first_pos;  // = state->len()
   int64_t num_given;
+  // Rows from new_pos on write compressed entries; the ones before it run behind a prefix hit and
+  // rebuild window rows only.
+  int64_t new_pos;
+  int64_t new_row;  // of new_pos, counting such rows over the batch
 
   int64_t end_pos() const { return begin_pos + num_rows; }
+  int64_t num_new() const { return std::max<int64_t>(0, first_pos + num_given - new_pos); }
+  int64_t new_end() const { return new_pos + num_new(); }
   // Batch row of the first row that is left.
   int64_t batch_row() const { return first_row + begin_pos - first_pos; }
 };

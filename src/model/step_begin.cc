@@ -14,6 +14,7 @@ std::span<SequenceStep> LayOutSequences(ScratchArena& scratch, const ForwardBatc
   const auto count = static_cast<int64_t>(batch.slices.size());
   auto* sequences = scratch.Alloc<SequenceStep>(count);
   int64_t row = 0;
+  int64_t new_row = 0;
   for (int64_t s = 0; s < count; ++s) {
     const SequenceSlice& slice = batch.slices[static_cast<size_t>(s)];
     CHECK(slice.state != nullptr);
@@ -25,11 +26,14 @@ std::span<SequenceStep> LayOutSequences(ScratchArena& scratch, const ForwardBatc
                     .begin_pos = slice.state->len(),
                     .first_row = row,
                     .first_pos = slice.state->len(),
-                    .num_given = slice.num_rows};
+                    .num_given = slice.num_rows,
+                    .new_pos = slice.state->entries_len(),
+                    .new_row = new_row};
     for (int64_t i = 0; i < slice.num_rows; ++i) {
       CHECK_EQ(batch.rows[static_cast<size_t>(row + i)].pos, sequences[s].begin_pos + i);
     }
     row += slice.num_rows;
+    new_row += sequences[s].num_new();
   }
   CHECK_EQ(row, static_cast<int64_t>(batch.rows.size()));
   return {sequences, static_cast<size_t>(count)};
@@ -53,14 +57,11 @@ RowInputs LayOutRows(ScratchArena& scratch, const ForwardBatch& batch, const Ngr
                      .classes = ngrams != nullptr ? scratch.Alloc<int32_t>(rows) : nullptr};
   for (int64_t i = 0; i < rows; ++i) {
     const BatchRow& row = batch.rows[static_cast<size_t>(i)];
-    const bool image = row.kind == RowKind::kImage;
     in.tokens[i] = row.token;
     in.embeddings[i] = row.embedding;
     in.pos[i] = row.pos;
-    in.is_image[i] = image ? 1 : 0;
-    if (ngrams != nullptr) {
-      in.classes[i] = image ? NgramLayout::kDeadClass : ngrams->ClassOf(row.token);
-    }
+    in.is_image[i] = row.kind == RowKind::kImage ? 1 : 0;
+    if (ngrams != nullptr) in.classes[i] = ClassOfRow(*ngrams, row);
   }
   return in;
 }
@@ -162,10 +163,10 @@ void CommitStep(Step& step) {
     }
     for (size_t i = 0; i < num_sections; ++i) {
       const float* first = step.groups[i];
-      if (first != nullptr) first += seq.first_row * 2 * layout.shape().head_dim;
+      if (first != nullptr) first += seq.new_row * 2 * layout.shape().head_dim;
       groups[i] = {.data = reinterpret_cast<const std::byte*>(first),
-                   .first_pos = seq.first_pos,
-                   .count = first != nullptr ? seq.num_given : 0};
+                   .first_pos = seq.new_pos,
+                   .count = first != nullptr ? seq.num_new() : 0};
     }
     seq.state->Commit(
         {.num_tokens = seq.num_given,
@@ -201,17 +202,22 @@ void MoveRowsOf(Step& step, int64_t from, int64_t to, int64_t count) {
   MoveRows(step.selection.num_blocks, from, to, count, 1);
 }
 
+// First position of a sequence whose row goes through the layer: where the prefill mode says, and
+// in the decoder not before the end of a prefix hit.
+int64_t FirstThrough(const ModelConfig& c, const SequenceStep& seq, int layer) {
+  const int64_t prompt_len = seq.state->prompt_len;
+  const int64_t cut =
+      seq.begin_pos < prompt_len ? ComputeFrom(c, seq.prefill, prompt_len, layer) : 0;
+  return layer < c.first_decoder_layer() ? cut : std::max(cut, seq.new_pos);
+}
+
 }  // namespace
 
 bool NarrowRows(Step& step, int layer) {
   int64_t rows = 0;
   for (SequenceStep& seq : step.sequences) {
-    const int64_t prompt_len = seq.state->prompt_len;
-    int64_t dropped = 0;
-    if (seq.begin_pos < prompt_len) {
-      const int64_t from = ComputeFrom(step.config(), seq.prefill, prompt_len, layer);
-      dropped = std::clamp<int64_t>(from - seq.begin_pos, 0, seq.num_rows);
-    }
+    const int64_t from = FirstThrough(step.config(), seq, layer);
+    const int64_t dropped = std::clamp<int64_t>(from - seq.begin_pos, 0, seq.num_rows);
     const int64_t kept = seq.num_rows - dropped;
     MoveRowsOf(step, seq.row_begin + dropped, rows, kept);
     seq.row_begin = rows;

@@ -45,6 +45,10 @@ bool Contains(const std::vector<int>& layers, int layer) {
 
 }  // namespace
 
+int32_t ClassOfRow(const NgramLayout& ngrams, const BatchRow& row) {
+  return row.kind == RowKind::kImage ? NgramLayout::kDeadClass : ngrams.ClassOf(row.token);
+}
+
 Transformer::Transformer(const TransformerParts& parts)
     : parts_(parts),
       window_rope_(WindowRope(*parts.config)),

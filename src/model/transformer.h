@@ -34,6 +34,9 @@ struct BatchRow {
   const uint16_t* embedding = nullptr;  // [hidden] bf16 instead of the token's own; may be null
 };
 
+// Class id of a row as the n-gram memory reads it.
+int32_t ClassOfRow(const NgramLayout& ngrams, const BatchRow& row);
+
 // The next num_rows rows of the batch belong to this sequence.
 struct SequenceSlice {
   SequenceState* state = nullptr;
