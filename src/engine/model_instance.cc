@@ -41,6 +41,14 @@ SequenceState ModelInstance::NewSequence(const CachedPrefix& hit, std::span<cons
   return state;
 }
 
+int64_t ModelInstance::weight_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : checkpoint_->tensors()) {
+    bytes += static_cast<int64_t>(tensor.view.bytes.size());
+  }
+  return bytes;
+}
+
 Status ModelInstance::LoadParts() {
   ASSIGN_OR_RETURN(config_, ModelConfig::Load(options_.dir));
   const Path weights_dir = options_.weights_dir.empty() ? options_.dir : options_.weights_dir;

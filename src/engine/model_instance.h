@@ -54,12 +54,18 @@ class ModelInstance {
   // Sequences of that length that there is KV memory for.
   int64_t max_sequences() const { return options_.max_sequences; }
   const Path& dir() const { return options_.dir; }
+  // Bytes of all tensors of the checkpoint.
+  int64_t weight_bytes() const;
 
   SequenceState NewSequence() { return SequenceState(*layout_, *pool_); }
   // The sequence of a prompt whose first hit.len rows a cache holds; what runs next is the row at
   // hit.replay.start.  Precondition: hit.len <= prompt - KeptRows() (FindUsableHit).
   SequenceState NewSequence(const CachedPrefix& hit, std::span<const BatchRow> prompt,
                             const PrefillOptions& prefill);
+  // A sequence from the bytes that its Serialize(identity()) gave.
+  Result<SequenceState> RestoreSequence(std::string_view bytes) {
+    return SequenceState::Deserialize(bytes, identity_, *layout_, *pool_);
+  }
 
  private:
   explicit ModelInstance(ModelOptions options) : options_(std::move(options)) {}
