@@ -21,10 +21,11 @@ struct Flags {
 };
 
 std::string TextLine(const GoldenLine& line) {
-  const std::string figure = line.check == "release layers"
-                                 ? fmt::format("{:.3f} % differ", 100 * line.differing)
-                                 : fmt::format("max error {:.1e}", line.max_error);
-  return fmt::format("{:<14} {:<15} {:<4} {:<19} {}\n", line.tag, line.check,
+  std::string figure = line.check == "release layers"
+                           ? fmt::format("{:.3f} % differ", 100 * line.differing)
+                           : fmt::format("max error {:.1e}", line.max_error);
+  if (line.cases > 0) figure += fmt::format(", {} cases", line.cases);
+  return fmt::format("{:<14} {:<15} {:<4} {:<28} {}\n", line.tag, line.check,
                      line.ok ? "ok" : "FAIL", figure, line.first);
 }
 
@@ -33,6 +34,7 @@ std::string JsonReport(const std::vector<GoldenLine>& lines) {
   for (const GoldenLine& line : lines) {
     cases.push_back({{"case", line.tag},
                      {"check", line.check},
+                     {"cases", std::max<int64_t>(line.cases, 1)},
                      {"ok", line.ok},
                      {"max_error", line.max_error},
                      {"differing", line.differing},
@@ -68,7 +70,10 @@ void AddVerifyGoldenCommand(CommandRegistry& registry) {
        .examples = {"deepinfer verify golden tests/golden/tiny",
                     "deepinfer verify golden tests/golden/wide --weights tests/golden/tiny"}},
       [flags](const CommandContext& context) { return Run(*flags, context); });
-  app.add_option("dir", flags->dir, "folder with cases.json and golden_*.safetensors")->required();
+  app.add_option(
+         "dir", flags->dir,
+         "folder with cases.json, golden_*.safetensors, and cases_replay.json if there are any")
+      ->required();
   app.add_option("--weights", flags->weights,
                  "where the weights are, if not where cases.json says");
   app.add_flag("--json", flags->json, "the report as JSON");

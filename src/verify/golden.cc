@@ -13,25 +13,18 @@
 #include "tensor/bf16.h"
 #include "verify/golden_cases.h"
 #include "verify/golden_compare.h"
+#include "verify/replay_golden.h"
+#include "verify/run_plan.h"
 #include "verify/trace_recorder.h"
 
 namespace deepinfer {
 namespace {
-
-constexpr double kFp32Tolerance = 1e-4;
-constexpr double kAgreeTolerance = 2e-3;
-constexpr double kMaxDifferingValues = 0.05;
-constexpr double kMaxDifferingSelections = 0.01;
 
 // Token types of the golden files.
 constexpr int kTypeText = -1;
 constexpr int kTypeStart = 0;
 constexpr int kTypeImage = 1;
 constexpr int kTypeNewline = 2;
-
-std::span<const float> Floats(const TensorView& tensor) {
-  return {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)};
-}
 
 // A case on one model: rows, golden tensors, and the state as it grows.
 class CaseRun {
@@ -204,6 +197,7 @@ class ModelShelf {
                                                                      : options_.weights_dir,
                                                   .numerics = numerics,
                                                   .isa = options_.isa,
+                                                  .max_sequences = kRunSequences,
                                                   .released_index_keys = released_index_keys}));
     }
     return slot.get();
@@ -243,6 +237,13 @@ Result<std::vector<GoldenLine>> VerifyGolden(
       ASSIGN_OR_RETURN(GoldenLine line, layers.RunLayerByLayer());
       add(std::move(line));
     }
+  }
+  if (!ReplayFolder::IsIn(options.dir)) return lines;
+  ASSIGN_OR_RETURN(const ReplayFolder replay, ReplayFolder::Open(options.dir));
+  for (const Numerics numerics : {Numerics::kFp32, Numerics::kRelease}) {
+    ASSIGN_OR_RETURN(ModelInstance * model, shelf.Get(numerics, false));
+    ASSIGN_OR_RETURN(const std::vector<GoldenLine> found, VerifyReplay(*model, replay, numerics));
+    for (const GoldenLine& line : found) add(line);
   }
   return lines;
 }

@@ -21,7 +21,8 @@ namespace deepinfer {
 // One line of the report.
 struct GoldenLine {
   std::string tag;
-  std::string check;  // "fp32", "release rows", "release layers"
+  std::string check;  // "fp32", "release rows", "release layers", "fp32 replay", "release replay"
+  int64_t cases = 0;  // replay: how many the line sums up; 0: it is a single one
   bool ok = true;
   double max_error =
       0;  // fp32, release rows: largest deviation, in units of its tolerance's measure

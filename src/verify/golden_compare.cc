@@ -13,9 +13,6 @@ namespace {
 // Below this a choice is a near-tie that two correct implementations may decide differently.
 constexpr float kNearTie = 1e-5f;
 
-std::span<const float> Floats(const TensorView& tensor) {
-  return {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)};
-}
 std::span<const int32_t> Ints(const TensorView& tensor) {
   return {reinterpret_cast<const int32_t*>(tensor.bytes.data()),
           tensor.bytes.size() / sizeof(int32_t)};
@@ -221,10 +218,10 @@ DifferenceCount CountDifferences(const GoldenTraces& golden, const TraceRecorder
     count.selections += expected.shape[0];
     count.differing_selections += differing;
   }
-  if (count.ShareOfValues() > 0.05) {
+  if (count.ShareOfValues() > kMaxDifferingValues) {
     Differs(line, fmt::format("{:.1f} % of the values differ", 100 * count.ShareOfValues()));
   }
-  if (count.ShareOfSelections() > 0.01) {
+  if (count.ShareOfSelections() > kMaxDifferingSelections) {
     Differs(line, fmt::format("{} of {} selections differ", count.differing_selections,
                               count.selections));
   }

@@ -1,7 +1,8 @@
-// Comparisons of traced tensors with golden ones.  Private to verify/golden.cc.
+// Comparisons of traced tensors with golden ones.  Private to verify.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "model/config.h"
@@ -10,6 +11,16 @@
 #include "weights/safetensors.h"
 
 namespace deepinfer {
+
+// Tolerances of tests/golden/README.md.
+inline constexpr double kFp32Tolerance = 1e-4;
+inline constexpr double kAgreeTolerance = 2e-3;
+inline constexpr double kMaxDifferingValues = 0.05;
+inline constexpr double kMaxDifferingSelections = 0.01;
+
+inline std::span<const float> Floats(const TensorView& tensor) {
+  return {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)};
+}
 
 // The traces of one case in a golden file.
 struct GoldenTraces {
