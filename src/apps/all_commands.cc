@@ -5,6 +5,7 @@
 #include "apps/command_logits.h"
 #include "apps/command_synth.h"
 #include "apps/command_verify_checkpoint.h"
+#include "apps/command_verify_determinism.h"
 #include "apps/command_verify_golden.h"
 #include "apps/generate/command_generate.h"
 
@@ -18,6 +19,7 @@ void AddAllCommands(CommandRegistry& registry) {
   AddSynthCommand(registry);
   AddVerifyCheckpointCommand(registry);
   AddVerifyGoldenCommand(registry);
+  AddVerifyDeterminismCommand(registry);
   AddBenchCommands(registry);
 }
 
