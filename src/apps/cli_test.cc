@@ -146,5 +146,25 @@ TEST(ModelDirTest, PlacesAreListedWhenNoneHasAModel) {
   EXPECT_TRUE(FindModelDir("").ok());
 }
 
+TEST(VerifyDeterminismTest, SaysPerAxisWhatWasComparedAndThatItIsEqual) {
+  const Path tiny = Path(DEEPINFER_SOURCE_DIR) / "tests/golden/tiny";
+  const Outcome run = Deepinfer("verify determinism --tokens 60 --quick --model " + Quoted(tiny));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("chunks                   1 equal"));
+  EXPECT_THAT(run.out, HasSubstr("60 tokens whole and in chunks of 7"));
+  EXPECT_THAT(run.out, HasSubstr("hits, compact            4 equal"));
+
+  const Outcome few =
+      Deepinfer("verify determinism --tokens 9 --quick --json --model " + Quoted(tiny));
+  EXPECT_EQ(few.exit_code, 0) << few.err;
+  EXPECT_THAT(few.out, HasSubstr("\"scope\": \"not run: 9 tokens are too few for a hit\""));
+  EXPECT_THAT(few.out, HasSubstr("\"first_difference\": null"));
+
+  const Outcome many = Deepinfer("verify determinism --tokens 5000 --model " + Quoted(tiny));
+  EXPECT_EQ(many.exit_code, 2);
+  EXPECT_THAT(many.err, HasSubstr("--tokens: found 5000, expected 1 to 236"));
+  EXPECT_TRUE(IsOneSentence(many.err)) << many.err;
+}
+
 }  // namespace
 }  // namespace deepinfer

@@ -163,6 +163,93 @@ TEST_F(SequenceStateTest, ForkSharesBlocksUntilOneOfThemWrites) {
   EXPECT_EQ(EntryMark(fork, 1, 199), 199);
 }
 
+TEST_F(SequenceStateTest, PrefixHitSharesBlocksAndWritesNoneOfThem) {
+  SequenceState donor(layout_, pool_);
+  Append(donor, 200);
+  const std::vector<BlockRef> blocks = donor.ShareBlocks(200);
+  const int64_t in_use = pool_.num_in_use();
+  const std::vector<int32_t> classes = {181, 182, 183};
+  SequenceState state = SequenceState::FromPrefix(
+      {.len = 200, .blocks = blocks, .replay = {ReplayRecord::Kind::kBounded, 184}}, classes,
+      layout_, pool_);
+  EXPECT_EQ(state.len(), 184);
+  EXPECT_EQ(state.entries_len(), 200);
+  EXPECT_EQ(state.floors.encoder, 184);
+  EXPECT_EQ(state.ClassAt(181), 181);
+  EXPECT_EQ(state.ClassAt(183), 183);
+  EXPECT_EQ(EntryMark(state, 1, 199), 199);
+
+  // Rows behind the hit need no block; the first one past it copies the shared tail.
+  ASSERT_TRUE(state.Reserve(16).ok());
+  EXPECT_EQ(pool_.num_in_use(), in_use);
+  EXPECT_EQ(state.KvRows(1).Row(199), donor.KvRows(1).Row(199));
+  ASSERT_TRUE(state.Reserve(17).ok());
+  EXPECT_EQ(pool_.num_in_use(), in_use + 1);
+  EXPECT_NE(state.KvRows(1).Row(199), donor.KvRows(1).Row(199));
+  EXPECT_EQ(state.KvRows(1).Row(127), donor.KvRows(1).Row(127));
+  EXPECT_EQ(EntryMark(state, 1, 199), 199);
+  EXPECT_TRUE(state.CheckIntegrity());
+}
+
+TEST_F(SequenceStateTest, WindowSnapshotsBringBackTheEncodersRowsOnly) {
+  // Ring 2 is of a layer after the last source.
+  SequenceState donor(layout_, pool_);
+  Append(donor, 200);
+  const WindowSnapshot windows = donor.CaptureWindows();
+  EXPECT_EQ(windows.first_pos, 192);
+  const std::vector<BlockRef> blocks = donor.ShareBlocks(200);
+  const std::vector<int32_t> classes = {197, 198, 199};
+  const SequenceState state =
+      SequenceState::FromPrefix({.len = 200,
+                                 .blocks = blocks,
+                                 .windows = &windows,
+                                 .replay = {ReplayRecord::Kind::kSnapshot, 200}},
+                                classes, layout_, pool_);
+  EXPECT_EQ(state.len(), 200);
+  EXPECT_EQ(state.floors.encoder, 0);
+  for (int64_t pos = 192; pos < 200; ++pos) {
+    EXPECT_EQ(RingMark(state, 0, pos), pos);
+    EXPECT_EQ(RingMark(state, 1, pos), pos);
+    EXPECT_EQ(RingMark(state, 2, pos), 0);
+  }
+}
+
+TEST_F(SequenceStateTest, WindowSnapshotsKeepTheFloorThatHidesTheirRows) {
+  SequenceState donor(layout_, pool_);
+  Append(donor, 20);
+  donor.floors.encoder = 14;
+  const WindowSnapshot windows = donor.CaptureWindows();
+  EXPECT_EQ(windows.first_pos, 14);
+  const std::vector<BlockRef> blocks = donor.ShareBlocks(20);
+  const std::vector<int32_t> classes = {17, 18, 19};
+  const SequenceState state =
+      SequenceState::FromPrefix({.len = 20,
+                                 .blocks = blocks,
+                                 .windows = &windows,
+                                 .replay = {ReplayRecord::Kind::kSnapshot, 20}},
+                                classes, layout_, pool_);
+  EXPECT_EQ(state.floors.encoder, 14);
+}
+
+TEST_F(SequenceStateTest, AStateInTheMiddleOfAReplayIsForkedAndRestored) {
+  SequenceState donor(layout_, pool_);
+  Append(donor, 200);
+  const std::vector<BlockRef> blocks = donor.ShareBlocks(200);
+  const std::vector<int32_t> classes = {125, 126, 127};
+  const SequenceState state = SequenceState::FromPrefix(
+      {.len = 200, .blocks = blocks, .replay = {ReplayRecord::Kind::kExact, 128}}, classes, layout_,
+      pool_);
+  const std::string bytes = state.Serialize(identity_);
+  const Result<SequenceState> restored =
+      SequenceState::Deserialize(bytes, identity_, layout_, pool_);
+  ASSERT_TRUE(restored.ok()) << restored.status().message();
+  EXPECT_TRUE(restored->Serialize(identity_) == bytes);
+  EXPECT_TRUE(state.Fork().Serialize(identity_) == bytes);
+  EXPECT_EQ(restored->len(), 128);
+  EXPECT_EQ(restored->entries_len(), 200);
+  EXPECT_EQ(EntryMark(*restored, 1, 199), 199);
+}
+
 TEST_F(SequenceStateTest, FullPoolRefusesAStepAndChangesNothing) {
   SequenceState state(layout_, pool_);
   Append(state, 100);

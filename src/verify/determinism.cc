@@ -113,12 +113,14 @@ class Matrix {
     return axis;
   }
 
-  // Whole and in small chunks: other operands for the same products.
-  Axis OnContexts(const std::string& name, const std::string& scope,
+  // Whole and in small chunks: other operands for the same products.  The scalar kernels are the
+  // slow part of a quick matrix.
+  Axis OnContexts(const std::string& name, const std::string& contexts_named,
                   const std::vector<RunPlan>& contexts) const {
+    const int64_t length = options_.quick ? std::min<int64_t>(tokens(), 40) : tokens();
     Axis axis{.name = name,
-              .scope = scope,
-              .streams = {stream_},
+              .scope = fmt::format("{} tokens on {}", length, contexts_named),
+              .streams = {RandomStream(length, kDecodeTokens, config_.vocab_size, options_.seed)},
               .reference = {.name = "full"},
               .variants = {}};
     for (const RunPlan& plan : contexts) {
@@ -136,7 +138,7 @@ class Matrix {
     for (const int threads : {1, 2, 3}) {
       plans.push_back({.name = fmt::format("{} threads", threads), .threads = threads});
     }
-    return OnContexts("threads", fmt::format("{} tokens on 1, 2, 3 threads", tokens()), plans);
+    return OnContexts("threads", "1, 2, 3 threads", plans);
   }
 
   Axis InstructionSets() const {
@@ -146,8 +148,7 @@ class Matrix {
       names.emplace_back(kernels->name);
       plans.push_back({.name = names.back(), .kernels = kernels});
     }
-    return OnContexts("instruction sets",
-                      fmt::format("{} tokens on {}", tokens(), fmt::join(names, ", ")), plans);
+    return OnContexts("instruction sets", fmt::format("{}", fmt::join(names, ", ")), plans);
   }
 
   Axis Interruptions() const {
@@ -229,7 +230,7 @@ class Matrix {
     if (longest > 0) hits.push_back(longest * block);
     for (uint32_t i = 0; longest > 1 && i < (options_.quick ? 0 : 2); ++i) {
       const PhiloxBlock random = Philox(options_.seed, {i, 0, 2, 0});
-      hits.push_back((1 + random[0] % longest) * block);
+      hits.push_back((1 + random[0] % (longest - 1)) * block);
     }
     std::ranges::sort(hits);
     const auto repeated = std::ranges::unique(hits);

@@ -45,12 +45,13 @@ int64_t DefaultTokens(const ModelInstance& model);
 Result<std::vector<Axis>> DeterminismAxes(const ModelInstance& model,
                                           const DeterminismOptions& options);
 
-// How a plan is run; tests put a perturbed one in the place of Run.
+// How a plan is run; tests put a perturbed one in the place of RunStreams.
 using PlanRunner = std::function<Result<std::vector<StreamBits>>(
     ModelInstance& model, const std::vector<TokenStream>& streams, const RunPlan& plan)>;
 
 // Stops an axis at its first difference.
-Result<AxisReport> RunAxis(ModelInstance& model, const Axis& axis, const PlanRunner& run = Run);
+Result<AxisReport> RunAxis(ModelInstance& model, const Axis& axis,
+                           const PlanRunner& run = RunStreams);
 
 // Every axis; `on_report` sees each report as it is known.
 Result<std::vector<AxisReport>> VerifyDeterminism(

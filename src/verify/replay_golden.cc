@@ -71,7 +71,7 @@ class PromptCases {
   Status Check(const ReplayCase& c) {
     const TokenStream stream = StreamOf(c);
     CheckHit(c);
-    ASSIGN_OR_RETURN(std::vector<StreamBits> bits, Run(model_, {stream}, PlanOf(c)));
+    ASSIGN_OR_RETURN(std::vector<StreamBits> bits, RunStreams(model_, {stream}, PlanOf(c)));
     CheckEqualities(c, bits);
     RETURN_IF_ERROR(CheckState(c, bits.front()));
     CheckLogits(c, bits.front());

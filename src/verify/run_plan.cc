@@ -238,8 +238,9 @@ TokenStream RandomStream(int64_t prompt_len, int64_t decode_len, int64_t vocab_s
   return stream;
 }
 
-Result<std::vector<StreamBits>> Run(ModelInstance& model, const std::vector<TokenStream>& streams,
-                                    const RunPlan& plan) {
+Result<std::vector<StreamBits>> RunStreams(ModelInstance& model,
+                                           const std::vector<TokenStream>& streams,
+                                           const RunPlan& plan) {
   std::unique_ptr<ExecContext> own;
   if (plan.kernels != nullptr || plan.threads > 0) {
     own = std::make_unique<ExecContext>(

@@ -60,8 +60,9 @@ struct StreamBits {
 };
 
 // Runs the streams to their ends.  Errors are those of Forward and of restoring.
-Result<std::vector<StreamBits>> Run(ModelInstance& model, const std::vector<TokenStream>& streams,
-                                    const RunPlan& plan);
+Result<std::vector<StreamBits>> RunStreams(ModelInstance& model,
+                                           const std::vector<TokenStream>& streams,
+                                           const RunPlan& plan);
 
 // Where two runs of the same streams part: the row, the logit or the part of the state, and both
 // values; nothing when they are equal in every bit that both have.
