@@ -16,16 +16,6 @@
 namespace deepinfer {
 namespace {
 
-std::string TextLine(const AxisReport& report) {
-  const std::string_view verdict = report.comparisons == 0 ? "-"
-                                   : report.difference     ? "DIFFERS"
-                                                           : "equal";
-  std::string line = fmt::format("{:<21} {:>4} {:<8} {:>6.1f} s  {}\n", report.name,
-                                 report.comparisons, verdict, report.seconds, report.scope);
-  if (report.difference) line += fmt::format("  {}\n", *report.difference);
-  return line;
-}
-
 std::string JsonReport(const std::vector<AxisReport>& reports) {
   nlohmann::ordered_json axes = nlohmann::ordered_json::array();
   for (const AxisReport& report : reports) {
@@ -57,7 +47,7 @@ Status Run(const Flags& flags, const CommandContext& context) {
                                         .max_sequences = kRunSequences}));
   const InterruptScope interrupt(model->context());
   const auto show = [&](const AxisReport& report) {
-    return flags.json ? Status::Ok() : context.out.WriteNow(TextLine(report));
+    return flags.json ? Status::Ok() : context.out.WriteNow(ReportText(report));
   };
   ASSIGN_OR_RETURN(const std::vector<AxisReport> reports,
                    VerifyDeterminism(*model, flags.options, show));

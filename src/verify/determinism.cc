@@ -302,6 +302,16 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+std::string ReportText(const AxisReport& report) {
+  const std::string_view verdict = report.comparisons == 0 ? "-"
+                                   : report.difference     ? "DIFFERS"
+                                                           : "equal";
+  std::string text = fmt::format("{:<21} {:>4} {:<8} {:>6.1f} s  {}\n", report.name,
+                                 report.comparisons, verdict, report.seconds, report.scope);
+  if (report.difference) text += fmt::format("  {}\n", *report.difference);
+  return text;
+}
+
 int64_t DefaultTokens(const ModelInstance& model) {
   constexpr int64_t kLargeBytes = int64_t{1} << 30;
   if (model.weight_bytes() > kLargeBytes) return 24;

@@ -38,6 +38,9 @@ struct AxisReport {
   double seconds = 0;
 };
 
+// A line of text, and a second one for a difference.
+std::string ReportText(const AxisReport& report);
+
 // A prompt that every axis can use, or for a checkpoint above a gigabyte one that is affordable.
 int64_t DefaultTokens(const ModelInstance& model);
 

@@ -108,6 +108,8 @@ TEST_F(DeterminismReportTest, OneBitOfOneLogitIsFoundAndNamed) {
               StartsWith("full in chunks of 7 against full: row 12 logit 34: found "));
   EXPECT_THAT(*report.difference, HasSubstr(", expected "));
   EXPECT_EQ(report.comparisons, 2);  // it stops there
+  EXPECT_THAT(ReportText(report), StartsWith("chunks                   2 DIFFERS "));
+  EXPECT_THAT(ReportText(report), HasSubstr("\n  " + *report.difference + "\n"));
 }
 
 TEST_F(DeterminismReportTest, AnotherStateIsFoundAndItsPartIsNamed) {
