@@ -1,4 +1,4 @@
-// A step that is stopped between two layers leaves every sequence as it was.
+// A step that is stopped, between two layers or inside one, leaves every sequence as it was.
 #include "engine/same_bits.h"
 #include "model/prefix_hit.h"
 
@@ -17,6 +17,28 @@ class StopBefore : public LayerObserver {
  private:
   ExecContext& context_;
   int layer_;
+};
+
+// Stops where the observer is called for the n-th time: inside a layer, between two ops.
+class StopAtCall : public LayerObserver {
+ public:
+  StopAtCall(ExecContext& context, int call) : context_(context), left_(call) {}
+  void OnValues(const char* /*name*/, int /*layer*/, int64_t /*rows*/, int64_t /*cols*/,
+                const float* /*values*/) override {
+    Count();
+  }
+  void OnIndices(const char* /*name*/, int /*layer*/, int64_t /*rows*/, int64_t /*cols*/,
+                 const int32_t* /*values*/) override {
+    Count();
+  }
+
+ private:
+  void Count() {
+    if (left_-- == 0) context_.RequestStop();
+  }
+
+  ExecContext& context_;
+  int left_;
 };
 
 // Three sequences at once: in the middle of a compact prompt, decoding with a group open, and
@@ -101,6 +123,22 @@ TEST_P(AbandonedStepTest, LeavesEverySequenceAsItWasWhateverTheLayer) {
       EXPECT_TRUE(states_[i].CheckIntegrity());
     }
   }
+}
+
+TEST_P(AbandonedStepTest, LeavesEverySequenceAsItWasWhereverALayerStops) {
+  // A step calls the observer about ten times a layer.
+  int calls = 0;
+  for (;; ++calls) {
+    StopAtCall stop(model_->context(), calls);
+    const Status status = Step(states_, &stop);
+    model_->context().ClearStop();
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), ErrorCode::kCancelled);
+    for (size_t i = 0; i < states_.size(); ++i) {
+      ASSERT_TRUE(states_[i].Serialize(model_->identity()) == before_[i]) << calls << " " << i;
+    }
+  }
+  EXPECT_GT(calls, 8 * model_->config().num_layers);
 }
 
 TEST_P(AbandonedStepTest, TheSameStepRunsLaterAsIfNothingHadBeen) {

@@ -18,6 +18,8 @@ namespace {
 using Kind = ReplayRecord::Kind;
 
 constexpr int64_t kDecodeTokens = 4;
+// Tokens that follow a prompt: those that are decoded, and those that a roll-back forgets.
+constexpr int64_t kRoom = kDecodeTokens + kMaxRollback;
 // Lengths of the prompts beside the first one in a batch: none is a multiple of another's chunk.
 constexpr int64_t kCompanions[] = {1, 2, 5, 11, 17, 23, 41, 61};
 
@@ -317,14 +319,19 @@ int64_t DefaultTokens(const ModelInstance& model) {
   if (model.weight_bytes() > kLargeBytes) return 24;
   // One block more than an exact prefill computes, and a rest.
   const int64_t wanted = ExactRows(model.config(), 0) + model.config().window_size + 20;
-  return std::min(wanted, model.max_model_len() - kDecodeTokens - kMaxRollback);
+  return std::min(wanted, model.max_model_len() - kRoom);
 }
 
 Result<std::vector<Axis>> DeterminismAxes(const ModelInstance& model,
                                           const DeterminismOptions& options) {
   DeterminismOptions filled = options;
   if (filled.tokens == 0) filled.tokens = DefaultTokens(model);
-  const int64_t most = model.max_model_len() - kDecodeTokens - kMaxRollback;
+  const int64_t most = model.max_model_len() - kRoom;
+  if (most < kCompanions[std::size(kCompanions) - 1]) {
+    return InvalidArgument(fmt::format("--max-model-len: found {}, expected at least {}",
+                                       model.max_model_len(),
+                                       kRoom + kCompanions[std::size(kCompanions) - 1]));
+  }
   if (filled.tokens < 1 || filled.tokens > most) {
     return InvalidArgument(
         fmt::format("--tokens: found {}, expected 1 to {}", filled.tokens, most));

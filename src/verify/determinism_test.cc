@@ -152,6 +152,16 @@ TEST_F(DeterminismReportTest, PromptsThatDoNotFitAreRefused) {
   }
 }
 
+TEST(DeterminismTest, AContextThatIsTooShortIsRefused) {
+  const auto model =
+      ModelInstance::Load({.dir = Path(DEEPINFER_SOURCE_DIR) / kTiny.dir, .max_model_len = 80});
+  ASSERT_TRUE(model.ok());
+  const auto axes = DeterminismAxes(**model, {});
+  ASSERT_FALSE(axes.ok());
+  EXPECT_THAT(std::string(axes.status().message()),
+              HasSubstr("--max-model-len: found 80, expected at least 81"));
+}
+
 TEST_F(DeterminismReportTest, AStopEndsTheMatrix) {
   model_->context().RequestStop();
   const auto reports = VerifyDeterminism(*model_, {.tokens = 40}, nullptr);
