@@ -1,6 +1,7 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -14,8 +15,14 @@ namespace {
 // What a draw is for; keeps streams of one (seed, choice, position) apart.
 constexpr uint32_t kRacePurpose = 1;
 
-// Candidates sorted at first when looking for the top-p set; grown eightfold until the set fits.
-constexpr size_t kFirstSorted = 64;
+// Weights are at most 1; a class has those of one sixteenth of an octave, the last one all below
+// 2^-128.
+constexpr size_t kWeightClasses = 2048;
+
+size_t ClassOf(double weight) {
+  constexpr uint64_t kOne = 0x3FF0;  // upper 16 bits of 1.0: exponent and four bits of mantissa
+  return std::min<size_t>(kOne - (std::bit_cast<uint64_t>(weight) >> 48), kWeightClasses - 1);
+}
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -59,7 +66,11 @@ int32_t ArgMax(std::span<const float> logits) {
   return static_cast<int32_t>(token);
 }
 
-Sampler::Sampler(int64_t vocab_size) { candidates_.reserve(static_cast<size_t>(vocab_size)); }
+Sampler::Sampler(int64_t vocab_size) {
+  candidates_.reserve(static_cast<size_t>(vocab_size));
+  border_.reserve(static_cast<size_t>(vocab_size));
+  class_sums_.reserve(kWeightClasses);
+}
 
 std::optional<int32_t> Sampler::Choose(std::span<const float> logits, const SamplingParams& params,
                                        const RaceKey& key) {
@@ -102,20 +113,35 @@ void Sampler::CollectCandidates(std::span<const float> logits, float max,
             [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
 }
 
-// Keeps the smallest set of best candidates whose probabilities reach top_p.
+// Keeps the smallest set of best candidates whose probabilities reach top_p.  Only the class of
+// almost equal weights in which it is reached is sorted: a flat distribution keeps most of the
+// vocabulary.
 void Sampler::TruncateToTopP(double top_p) {
-  double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
-  double sum = 0;
-  size_t kept = 0;
-  for (size_t sorted = kFirstSorted; sum < top_p * total; sorted *= 8) {
-    const size_t end = std::min(sorted, candidates_.size());
-    std::partial_sort(candidates_.begin() + static_cast<ptrdiff_t>(kept),
-                      candidates_.begin() + static_cast<ptrdiff_t>(end), candidates_.end(), ByRank);
-    while (kept < end && sum < top_p * total) sum += candidates_[kept++].weight;
-    if (end == candidates_.size()) break;  // rounding may leave the sum short of the total
+  class_sums_.assign(kWeightClasses, 0);
+  for (const Candidate& candidate : candidates_) {
+    class_sums_[ClassOf(candidate.weight)] += candidate.weight;
   }
-  candidates_.resize(std::max<size_t>(kept, 1));
+  double total = 0;
+  for (const double sum : class_sums_) total += sum;
+  double sum = 0;
+  size_t border = 0;
+  while (border < kWeightClasses && sum + class_sums_[border] < top_p * total) {
+    sum += class_sums_[border++];
+  }
+  border_.clear();
+  size_t kept = 0;
+  for (const Candidate& candidate : candidates_) {
+    const size_t c = ClassOf(candidate.weight);
+    if (c < border) candidates_[kept++] = candidate;
+    if (c == border) border_.push_back(candidate);
+  }
+  candidates_.resize(kept);
+  std::sort(border_.begin(), border_.end(), ByRank);
+  for (const Candidate& candidate : border_) {
+    if (sum >= top_p * total && !candidates_.empty()) break;
+    sum += candidate.weight;
+    candidates_.push_back(candidate);
+  }
 }
 
 // Drops candidates less likely than min_p times the best one.

@@ -5,7 +5,8 @@
 // p is the distribution after every transformation of SamplingParams, E exponential noise from the
 // counter-based generator.  The winner is distributed as p, and depends on nothing but the logits,
 // the parameters and the four numbers: not on batch mates, drafts, preemption or threads.  Greedy
-// is the same race with E = 1; ties go to the lower id.  All sums are fp64 in ascending token id.
+// is the same race with E = 1; ties go to the lower id.  Sums are fp64, in an order that the logits
+// alone decide.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,9 @@ class Sampler {
   static bool ByRank(const Candidate& a, const Candidate& b);
 
   std::vector<Candidate> candidates_;
+  // Of TruncateToTopP:
+  std::vector<Candidate> border_;   // the class in which top_p is reached
+  std::vector<double> class_sums_;  // of weights, heaviest class first
 };
 
 // Log-softmax of raw logits for `token`.

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "base/random.h"
 #include "io/file.h"
 #include "sampling/penalties.h"
 
@@ -63,6 +66,52 @@ TEST(SamplerTest, TopPBeyondTheFirstSortedPartKeepsTheRightCount) {
   std::map<int32_t, int> counts = Draw(logits, {.top_p = 0.5}, 20000);
   EXPECT_EQ(counts.size(), 500u);
   EXPECT_EQ(counts.rbegin()->first, 499);
+}
+
+// The race over the top-p set of a plain sort.
+int32_t ChooseBySorting(const std::vector<float>& logits, double top_p, const RaceKey& key) {
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
+  const auto weight = [&](int32_t id) {
+    return std::exp(static_cast<double>(logits[static_cast<size_t>(id)]));
+  };
+  double total = 0;
+  for (const int32_t id : ids) total += weight(id);
+  double sum = 0;
+  int32_t winner = -1;
+  double best = -1;
+  for (const int32_t id : ids) {
+    const double score = weight(id) / RaceNoise(key.seed, key.choice, key.position, id);
+    if (score > best) {
+      best = score;
+      winner = id;
+    }
+    sum += weight(id);
+    if (sum >= top_p * total) break;
+  }
+  return winner;
+}
+
+TEST(SamplerTest, TopPChoosesAsAPlainSortWould) {
+  for (const float spread : {0.01f, 0.5f, 3.0f, 40.0f}) {
+    std::vector<float> logits(5000);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const uint32_t word = Philox(11, {static_cast<uint32_t>(i), 0, 0, 0})[0];
+      logits[i] = spread * (static_cast<float>(word) * 0x1p-31f - 1);
+    }
+    Sampler sampler(static_cast<int64_t>(logits.size()));
+    for (const double top_p : {0.01, 0.3, 0.95, 0.9999}) {
+      for (int64_t position = 0; position < 20; ++position) {
+        const RaceKey key{.seed = 3, .choice = 1, .position = position};
+        EXPECT_EQ(sampler.Choose(logits, {.top_p = top_p}, key),
+                  ChooseBySorting(logits, top_p, key))
+            << spread << " " << top_p << " " << position;
+      }
+    }
+  }
 }
 
 TEST(SamplerTest, TheWinnerDependsOnSeedChoiceAndPositionOnly) {
