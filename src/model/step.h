@@ -24,6 +24,7 @@ struct SequenceStep {
   int64_t row_begin;
   int64_t num_rows;
   int64_t begin_pos;  // of the first row that is left
+  std::span<const BatchRow> upcoming;
   // As the batch gave them:
   int64_t first_row;
   int64_t first_pos;  // = state->len()

@@ -24,6 +24,7 @@ std::span<SequenceStep> LayOutSequences(ScratchArena& scratch, const ForwardBatc
                     .row_begin = row,
                     .num_rows = slice.num_rows,
                     .begin_pos = slice.state->len(),
+                    .upcoming = slice.upcoming,
                     .first_row = row,
                     .first_pos = slice.state->len(),
                     .num_given = slice.num_rows,

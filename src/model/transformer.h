@@ -44,6 +44,9 @@ struct SequenceSlice {
   // How its prompt rows (positions below state->prompt_len) are cut; the same for all of its
   // chunks.
   PrefillOptions prefill = PrefillOptions::Full();
+  // Rows that will follow these in a later step, as far as they are known; may be empty.  Only a
+  // hint: their n-gram rows are asked for now, so that the disk reads while this step computes.
+  std::span<const BatchRow> upcoming = {};
 };
 
 struct ForwardBatch {

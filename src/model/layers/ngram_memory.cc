@@ -11,28 +11,52 @@ namespace {
 // Bytes of one table row's scales.
 constexpr int64_t kScaleBlock = 32;
 
-// Classes of the row's position and the ones before it, newest first, as the hash reads them.
-void LookBack(const Step& step, const SequenceStep& seq, int64_t i, std::span<int32_t> classes) {
-  const int64_t pos = seq.begin_pos + i;
-  for (size_t back = 0; back < classes.size(); ++back) {
-    const int64_t at = pos - static_cast<int64_t>(back);
-    classes[back] = at < 0                ? NgramLayout::kDeadClass
-                    : at >= seq.begin_pos ? step.classes[seq.row_begin + at - seq.begin_pos]
-                                          : seq.state->ClassAt(at);
+// Class of a position of the sequence: committed, of this step, or of the rows that follow it.
+int32_t ClassAt(const Step& step, const SequenceStep& seq, int64_t pos) {
+  if (pos < 0) return NgramLayout::kDeadClass;
+  if (pos < seq.begin_pos) return seq.state->ClassAt(pos);
+  if (pos < seq.end_pos()) return step.classes[seq.row_begin + pos - seq.begin_pos];
+  return ClassOfRow(*step.parts.ngram_layout,
+                    seq.upcoming[static_cast<size_t>(pos - seq.end_pos())]);
+}
+
+// Table rows of positions [begin, end) for one n-gram layer: [end - begin, row_count].
+void HashPositions(const Step& step, const SequenceStep& seq, int table, int64_t begin, int64_t end,
+                   int64_t* table_rows) {
+  const ModelConfig& c = step.config();
+  const int64_t count = c.ngram_row_count();
+  int32_t classes[16];  // of the position and the ones before it, newest first
+  const std::span<int32_t> look_back(classes, static_cast<size_t>(c.ngram_max_order));
+  for (int64_t pos = begin; pos < end; ++pos) {
+    for (size_t back = 0; back < look_back.size(); ++back) {
+      look_back[back] = ClassAt(step, seq, pos - static_cast<int64_t>(back));
+    }
+    step.parts.ngram_layout->Rows(table, look_back,
+                                  {table_rows + (pos - begin) * count, static_cast<size_t>(count)});
   }
 }
 
 // Table rows of every batch row for one n-gram layer: [rows, row_count].
 void HashRows(const Step& step, int table, int64_t* table_rows) {
-  const ModelConfig& c = step.config();
-  const int64_t count = c.ngram_row_count();
-  int32_t classes[16];
+  const int64_t count = step.config().ngram_row_count();
   for (const SequenceStep& seq : step.sequences) {
-    for (int64_t i = 0; i < seq.num_rows; ++i) {
-      const std::span<int32_t> look_back(classes, static_cast<size_t>(c.ngram_max_order));
-      LookBack(step, seq, i, look_back);
-      step.parts.ngram_layout->Rows(
-          table, look_back, {table_rows + (seq.row_begin + i) * count, static_cast<size_t>(count)});
+    HashPositions(step, seq, table, seq.begin_pos, seq.end_pos(),
+                  table_rows + seq.row_begin * count);
+  }
+}
+
+// Asks for the rows of what follows this step.
+void PrefetchUpcoming(const Step& step) {
+  const int64_t count = step.config().ngram_row_count();
+  for (const SequenceStep& seq : step.sequences) {
+    const auto rows = static_cast<int64_t>(seq.upcoming.size());
+    if (rows == 0) continue;
+    const ScratchArena::Scope scope(step.scratch());
+    auto* table_rows = step.scratch().Alloc<int64_t>(rows * count);
+    for (size_t table = 0; table < step.config().ngram_layers.size(); ++table) {
+      const int index = static_cast<int>(table);
+      HashPositions(step, seq, index, seq.end_pos(), seq.end_pos() + rows, table_rows);
+      step.parts.ngram_tables->Prefetch(index, {table_rows, static_cast<size_t>(rows * count)});
     }
   }
 }
@@ -70,6 +94,7 @@ Status FetchNgramRows(Step& step) {
     NoteRows(step, c.ngram_layers[static_cast<size_t>(table)], table_rows + table * per_layer,
              count);
   }
+  PrefetchUpcoming(step);
   return Status::Ok();
 }
 

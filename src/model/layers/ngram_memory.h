@@ -8,7 +8,8 @@
 namespace deepinfer {
 
 // Hashes every row of the step for every n-gram layer and fetches the table rows, before any layer
-// runs: the hash needs token ids only.  Fills step.ngram_codes and step.ngram_scales.
+// runs: the hash needs token ids only.  Fills step.ngram_codes and step.ngram_scales, and asks for
+// the rows of the sequences' upcoming tokens.
 Status FetchNgramRows(Step& step);
 
 // h[j] = r(h[j] + gate_j * value); image rows keep their streams.
