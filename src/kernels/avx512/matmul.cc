@@ -2,8 +2,7 @@
 //
 // Few rows: weights are unpacked in registers and meet all rows at once, so that each weight byte
 // is touched once.  Many rows: a panel of weight rows is unpacked to memory and meets tiles of
-// rows.  Both cut K into pieces whose operands stay in the first-level cache and keep the 16 lanes
-// of every output between the pieces: one chain over the whole of K, so the bits are the same.
+// rows.  Every output has its own 16 lanes over the whole of K in both, so their bits are the same.
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/unpack.h"
 #include "kernels/scalar/scalar.h"
@@ -18,12 +17,9 @@ constexpr int64_t kTileRows = 6;
 constexpr int64_t kTileOutputs = 4;
 
 // ---- many rows ----
-// Weight rows unpacked together: 32 rows of 5,120 columns are 320 KiB of the second-level cache.
+// Weight rows unpacked together: 32 rows of 5,120 columns are 320 KiB of the second-level cache,
+// from which they and the tile's rows (60 KiB) stream: 52 bytes a cycle of the 64 that it gives.
 constexpr int64_t kPanelOutputs = 32;
-// Rows that meet a panel before the next ones: their lanes, 48 * 32 vectors, are 96 KiB of it.
-constexpr int64_t kBlockRows = 48;
-// Columns of a piece: a tile's rows (6 KiB) and a panel's (32 KiB) lie in the first-level cache.
-constexpr int64_t kPieceColumns = 1536;
 
 // ---- few rows ----
 // Bytes of activations of a piece that stay in the first-level cache while weights stream past.
@@ -176,6 +172,7 @@ struct Panel {
   __m512i* vectors;
   int64_t first;  // output
   int64_t count;
+  float* sums;  // [kTileRows][kPanelOutputs] of the rows at hand
 
   int64_t TileCount(int64_t o) const { return count - o < kTileOutputs ? count - o : kTileOutputs; }
   __m512i* TileAt(int64_t o, int64_t stride) const { return vectors + o * (stride / kVector); }
@@ -191,32 +188,22 @@ void UnpackPanel(const Unpacker& unpacker, int64_t stride, const Panel& panel) {
       unpacker.Prefetch(panel.first + o + 1, at);
       __m512i w[Unpacker::kVectors];
       unpacker.Unpack(panel.first + o, at, unpacker.LoadScales(panel.first + o, at), w);
-#pragma GCC unroll 8
       for (int v = 0; v < Unpacker::kVectors; ++v) out[(at / kVector + v) * step] = w[v];
     }
   }
 }
 
-// A block of rows that meets a panel.
-struct RowBlock {
-  int64_t first;
-  __m512* kept;  // [kBlockRows][kPanelOutputs]
-  float* sums;   // [kBlockRows][kPanelOutputs]
-};
-
-// Rows [row, row + kRows) of the block times outputs [o, o + kOutputs) of the panel.
+// Rows [row, row + kRows) times outputs [o, o + kOutputs) of the panel.
 template <int kRows, int kOutputs>
-void PanelTile(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t row,
-               int64_t o, const Piece& piece) {
+void PanelTile(const MatmulParams& p, const Panel& panel, int64_t row, int64_t o) {
   const int64_t stride = PackedStride(p.order, p.w.k);
-  __m512* kept = block.kept + row * kPanelOutputs + o;
   const uint16_t* x[kRows];
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) x[r] = RowOf(p, block.first + row + r, stride);
-  const __m512i* w = panel.TileAt(o, stride) + piece.begin / kVector * kOutputs;
+  for (int r = 0; r < kRows; ++r) x[r] = RowOf(p, row + r, stride);
+  const __m512i* w = panel.TileAt(o, stride);
   Tile<kRows, kOutputs> tile;
-  tile.Begin(piece.begin == 0, kept, kPanelOutputs);
-  for (int64_t at = piece.begin; at < piece.end; at += kVector, w += kOutputs) {
+  tile.Begin(true, nullptr, 0);
+  for (int64_t at = 0; at < stride; at += kVector, w += kOutputs) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const __m512i xv = _mm512_loadu_si512(x[r] + at);
@@ -224,86 +211,73 @@ void PanelTile(const MatmulParams& p, const Panel& panel, const RowBlock& block,
       for (int i = 0; i < kOutputs; ++i) tile.lanes[r][i] = Dot(tile.lanes[r][i], xv, w[i]);
     }
   }
-  if (piece.end < stride) return tile.Keep(kept, kPanelOutputs);
-  tile.Finish(block.sums + row * kPanelOutputs + o, kPanelOutputs);
+  tile.Finish(panel.sums + o, kPanelOutputs);
 }
 
-// Rows [row, row + kRows) of the block times the whole panel.
+// Rows [row, row + kRows) times the whole panel.
 template <int kRows>
-void PanelTiles(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t row,
-                const Piece& piece) {
+void PanelTiles(const MatmulParams& p, const Panel& panel, int64_t row) {
   int64_t o = 0;
   for (; o + kTileOutputs <= panel.count; o += kTileOutputs) {
-    PanelTile<kRows, kTileOutputs>(p, panel, block, row, o, piece);
+    PanelTile<kRows, kTileOutputs>(p, panel, row, o);
   }
   switch (panel.count - o) {
     case 1:
-      return PanelTile<kRows, 1>(p, panel, block, row, o, piece);
+      PanelTile<kRows, 1>(p, panel, row, o);
+      break;
     case 2:
-      return PanelTile<kRows, 2>(p, panel, block, row, o, piece);
+      PanelTile<kRows, 2>(p, panel, row, o);
+      break;
     case 3:
-      return PanelTile<kRows, 3>(p, panel, block, row, o, piece);
+      PanelTile<kRows, 3>(p, panel, row, o);
+      break;
     default:
-      return;
+      break;
+  }
+  for (int r = 0; r < kRows; ++r) {
+    float* sums = panel.sums + r * kPanelOutputs;
+    if (p.round) RoundRow(sums, kPanelOutputs);
+    __builtin_memcpy(p.y + (row + r) * p.y_stride + panel.first, sums,
+                     static_cast<size_t>(panel.count) * sizeof(float));
   }
 }
 
-void PanelRows(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t row,
-               int64_t count, const Piece& piece) {
+void PanelRows(const MatmulParams& p, const Panel& panel, int64_t row, int64_t count) {
   switch (count) {
     case 1:
-      return PanelTiles<1>(p, panel, block, row, piece);
+      return PanelTiles<1>(p, panel, row);
     case 2:
-      return PanelTiles<2>(p, panel, block, row, piece);
+      return PanelTiles<2>(p, panel, row);
     case 3:
-      return PanelTiles<3>(p, panel, block, row, piece);
+      return PanelTiles<3>(p, panel, row);
     case 4:
-      return PanelTiles<4>(p, panel, block, row, piece);
+      return PanelTiles<4>(p, panel, row);
     case 5:
-      return PanelTiles<5>(p, panel, block, row, piece);
+      return PanelTiles<5>(p, panel, row);
     default:
-      return PanelTiles<6>(p, panel, block, row, piece);
-  }
-}
-
-void MultiplyBlock(const MatmulParams& p, const Panel& panel, const RowBlock& block, int64_t rows) {
-  const int64_t stride = PackedStride(p.order, p.w.k);
-  const int64_t pieces = (stride + kPieceColumns - 1) / kPieceColumns;
-  const int64_t width = (stride / kVector + pieces - 1) / pieces * kVector;
-  // Tiles of almost equal height: a low one costs nearly as much as a high one.
-  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  for (int64_t at = 0; at < stride; at += width) {
-    const Piece piece{at, at + width < stride ? at + width : stride};
-    for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t row = t * rows / tiles;
-      PanelRows(p, panel, block, row, (t + 1) * rows / tiles - row, piece);
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    float* sums = block.sums + r * kPanelOutputs;
-    if (p.round) RoundRow(sums, kPanelOutputs);
-    __builtin_memcpy(p.y + (block.first + r) * p.y_stride + panel.first, sums,
-                     static_cast<size_t>(panel.count) * sizeof(float));
+      return PanelTiles<6>(p, panel, row);
   }
 }
 
 template <typename Unpacker>
 void ManyRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end) {
   const int64_t stride = PackedStride(p.order, p.w.k);
-  const int64_t panel_vectors = kPanelOutputs * stride / kVector;
-  constexpr int64_t kLanes = kBlockRows * kPanelOutputs;
-  auto* memory = static_cast<__m512*>(
-      workspace.Get(static_cast<size_t>(panel_vectors + kLanes + kLanes / 16) * sizeof(__m512)));
-  Panel panel{.vectors = reinterpret_cast<__m512i*>(memory), .first = 0, .count = 0};
-  RowBlock block{.first = 0,
-                 .kept = memory + panel_vectors,
-                 .sums = reinterpret_cast<float*>(memory + panel_vectors + kLanes)};
+  const int64_t vectors = kPanelOutputs * stride / kVector;
+  constexpr int64_t kSumVectors = kTileRows * kPanelOutputs / 16;
+  auto* memory = static_cast<__m512i*>(
+      workspace.Get(static_cast<size_t>(vectors + kSumVectors) * sizeof(__m512i)));
+  Panel panel{.vectors = memory,
+              .first = 0,
+              .count = 0,
+              .sums = reinterpret_cast<float*>(memory + vectors)};
+  // Tiles of almost equal height: a low one costs nearly as much as a high one.
+  const int64_t tiles = (p.m + kTileRows - 1) / kTileRows;
   for (panel.first = begin; panel.first < end; panel.first += kPanelOutputs) {
     panel.count = end - panel.first < kPanelOutputs ? end - panel.first : kPanelOutputs;
     UnpackPanel(unpacker, stride, panel);
-    for (block.first = 0; block.first < p.m; block.first += kBlockRows) {
-      const int64_t rows = p.m - block.first < kBlockRows ? p.m - block.first : kBlockRows;
-      MultiplyBlock(p, panel, block, rows);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t row = t * p.m / tiles;
+      PanelRows(p, panel, row, (t + 1) * p.m / tiles - row);
     }
   }
 }
