@@ -13,10 +13,15 @@ namespace {
 // Rows that go through a step together, summed over experts: at the released dimensions their
 // gates, ups and results take 20 MB.
 constexpr int64_t kGroupRows = 512;
-// Outputs of one chunk of work, as in ops.cc.
-constexpr int64_t kOutputGrain = 64;
+// How the outputs of a group's products are cut.
+struct Cut {
+  Cut(const ExecContext& context, size_t experts, int64_t outputs)
+      : grain(OutputGrain(context, static_cast<int64_t>(experts), outputs)),
+        tiles((outputs + grain - 1) / grain) {}
 
-int64_t Tiles(int64_t outputs) { return (outputs + kOutputGrain - 1) / kOutputGrain; }
+  int64_t grain;  // outputs of a tile
+  int64_t tiles;  // of one product
+};
 
 // Experts whose rows lie one after another in the group's buffers.
 struct Group {
@@ -29,18 +34,18 @@ struct Group {
 };
 
 // One product of an expert, restricted to the outputs of a tile.
-void MultiplyTile(ExecContext& context, const MatmulParams& params, int64_t tile) {
-  const int64_t begin = tile * kOutputGrain;
-  context.kernels().matmul(params, begin, std::min(begin + kOutputGrain, params.w.n));
+void MultiplyTile(ExecContext& context, const MatmulParams& params, const Cut& cut, int64_t tile) {
+  const int64_t begin = tile * cut.grain;
+  context.kernels().matmul(params, begin, std::min(begin + cut.grain, params.w.n));
 }
 
 void GatesAndUps(ExecContext& context, const GatedFfnParams& p, const Group& group) {
   const int64_t inner = p.experts.front().w1.n;
-  const int64_t tiles = Tiles(inner);
+  const Cut cut(context, group.experts.size(), inner);
   const auto count = static_cast<int64_t>(group.experts.size());
-  context.ParallelFor(count * tiles, 1, [&](int64_t begin, int64_t end) {
+  context.ParallelFor(count * cut.tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const auto e = static_cast<size_t>(i / tiles);
+      const auto e = static_cast<size_t>(i / cut.tiles);
       const FfnExpert& expert = group.experts[e];
       MatmulParams product{.x = p.x,
                            .order = p.order,
@@ -50,10 +55,10 @@ void GatesAndUps(ExecContext& context, const GatedFfnParams& p, const Group& gro
                            .y = group.gate + group.first_row[e] * inner,
                            .y_stride = inner,
                            .round = p.round};
-      MultiplyTile(context, product, i % tiles);
+      MultiplyTile(context, product, cut, i % cut.tiles);
       product.w = expert.w3;
       product.y = group.up + group.first_row[e] * inner;
-      MultiplyTile(context, product, i % tiles);
+      MultiplyTile(context, product, cut, i % cut.tiles);
     }
   });
 }
@@ -88,11 +93,11 @@ void Downs(ExecContext& context, const GatedFfnParams& p, const Group& group, Co
   const int64_t inner = p.experts.front().w1.n;
   const int64_t hidden = p.experts.front().w2.n;
   const int64_t row_bytes = PackedStride(order, inner) * (order == ColumnOrder::kF32 ? 4 : 2);
-  const int64_t tiles = Tiles(hidden);
+  const Cut cut(context, group.experts.size(), hidden);
   const auto count = static_cast<int64_t>(group.experts.size());
-  context.ParallelFor(count * tiles, 1, [&](int64_t begin, int64_t end) {
+  context.ParallelFor(count * cut.tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const auto e = static_cast<size_t>(i / tiles);
+      const auto e = static_cast<size_t>(i / cut.tiles);
       MultiplyTile(context,
                    {.x = static_cast<const std::byte*>(activated) + group.first_row[e] * row_bytes,
                     .order = order,
@@ -102,7 +107,7 @@ void Downs(ExecContext& context, const GatedFfnParams& p, const Group& group, Co
                     .y = group.out + group.first_row[e] * hidden,
                     .y_stride = hidden,
                     .round = p.round},
-                   i % tiles);
+                   cut, i % cut.tiles);
     }
   });
 }

@@ -12,8 +12,11 @@ namespace {
 
 // Rows of work that one thread takes at a time.
 constexpr int64_t kRowGrain = 4;
-// Outputs of a product: a multiple of the FP8 scale block, so that a range begins with a new one.
-constexpr int64_t kOutputGrain = 64;
+// Outputs of a product that go together: a multiple of the FP8 scale block, so that a range begins
+// with a new one, between 64 and 256.
+constexpr int64_t kLeastOutputs = 64;
+constexpr int64_t kMostOutputs = 256;
+constexpr int64_t kPartsPerThread = 4;
 // Rows of a product that are multiplied by all of its weights before the next ones: 512 rows of
 // 5,120 are 5 MB, which every panel of weights finds in the third-level cache.  Reading the weights
 // again for the next rows costs a hundredth of the time.
@@ -80,6 +83,15 @@ Op MatmulOp(WeightFormat format) {
   return Op::kMatmulF32;
 }
 
+int64_t OutputGrain(const ExecContext& context, int64_t products, int64_t n) {
+  const int64_t threads = context.num_threads();
+  if (threads == 1) return std::max<int64_t>(n, 1);
+  const int64_t share = products * n / (kPartsPerThread * threads);
+  if (share >= kLeastOutputs) return std::min(share / kLeastOutputs * kLeastOutputs, kMostOutputs);
+  // A narrow product: one part for each thread, however small.
+  return std::clamp<int64_t>((products * n / threads + 3) / 4 * 4, 4, kLeastOutputs);
+}
+
 int64_t WeightBytes(const WeightView& w) {
   const int64_t values = w.n * w.k;
   switch (w.format) {
@@ -113,9 +125,7 @@ void Matmul(ExecContext& context, const MatmulParams& params) {
   CHECK_GE(params.y_stride, params.w.n);
   const Op op = MatmulOp(params.w.format);
   if (context.profile() != nullptr) CountProduct(params, context.profile()->of(op));
-  // A narrow product is cut finer, so that every thread gets a part.
-  const int64_t share = (params.w.n + context.num_threads() - 1) / context.num_threads();
-  const int64_t grain = std::clamp<int64_t>((share + 3) / 4 * 4, 1, kOutputGrain);
+  const int64_t grain = OutputGrain(context, 1, params.w.n);
   for (int64_t first = 0; first < params.m; first += kRowBlock) {
     OverRange(context, op, context.kernels().matmul, RowsOf(params, first), params.w.n, grain);
   }

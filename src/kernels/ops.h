@@ -14,6 +14,10 @@ void Pack(ExecContext& context, const PackParams& params, int64_t rows);
 void Matmul(ExecContext& context, const MatmulParams& params);
 // Which op a product is accounted as.
 Op MatmulOp(WeightFormat format);
+// Outputs that one thread computes at a time when `products` products of n outputs are cut among
+// the context's threads: many, so that a kernel sees weights to read ahead, but few enough that
+// every thread gets several parts.  A multiple of 4.
+int64_t OutputGrain(const ExecContext& context, int64_t products, int64_t n);
 // Bytes of a weight, codes and scales.
 int64_t WeightBytes(const WeightView& w);
 void Embed(ExecContext& context, const EmbedParams& params, int64_t rows);

@@ -20,6 +20,7 @@ constexpr int64_t kTileOutputs = 4;
 // Weight rows unpacked together: 32 rows of 5,120 columns are 320 KiB of the second-level cache,
 // from which they and the tile's rows (60 KiB) stream: 52 bytes a cycle of the 64 that it gives.
 constexpr int64_t kPanelOutputs = 32;
+constexpr int64_t kLine = 64;  // bytes of a cache line
 
 // ---- few rows ----
 // Bytes of activations of a piece that stay in the first-level cache while weights stream past.
@@ -119,7 +120,7 @@ void DirectTile(const MatmulParams& p, const Unpacker& unpacker, const DirectBlo
 #pragma GCC unroll 8
     for (int o = 0; o < kOutputs; ++o) {
       // The rows that follow: far enough ahead of the use to hide the latency of memory.
-      unpacker.Prefetch(n + kOutputs + o, at);
+      __builtin_prefetch(unpacker.At(n + kOutputs + o, at));
       if constexpr (Unpacker::kScaleRows == 1) scales = unpacker.LoadScales(n + o, at);
       __m512i w[Unpacker::kVectors];
       unpacker.Unpack(n + o, at, scales, w);
@@ -174,6 +175,16 @@ struct Panel {
   int64_t count;
   float* sums;  // [kTileRows][kPanelOutputs] of the rows at hand
 
+  // Codes of the panel after this one, asked for a few lines per tile while this one is multiplied.
+  const char* ahead;
+  const char* ahead_end;
+  int64_t ahead_step;  // bytes per tile
+
+  [[gnu::always_inline]] void AskAhead() {
+    const char* stop = ahead + ahead_step < ahead_end ? ahead + ahead_step : ahead_end;
+    for (; ahead < stop; ahead += kLine) __builtin_prefetch(ahead, 0, 2);
+  }
+
   int64_t TileCount(int64_t o) const { return count - o < kTileOutputs ? count - o : kTileOutputs; }
   __m512i* TileAt(int64_t o, int64_t stride) const { return vectors + o * (stride / kVector); }
 };
@@ -185,7 +196,7 @@ void UnpackPanel(const Unpacker& unpacker, int64_t stride, const Panel& panel) {
     const int64_t step = panel.TileCount(first);
     __m512i* out = panel.TileAt(first, stride) + (o - first);
     for (int64_t at = 0; at < stride; at += Unpacker::kGroup) {
-      unpacker.Prefetch(panel.first + o + 1, at);
+      __builtin_prefetch(unpacker.At(panel.first + o + 1, at));
       __m512i w[Unpacker::kVectors];
       unpacker.Unpack(panel.first + o, at, unpacker.LoadScales(panel.first + o, at), w);
       for (int v = 0; v < Unpacker::kVectors; ++v) out[(at / kVector + v) * step] = w[v];
@@ -216,9 +227,10 @@ void PanelTile(const MatmulParams& p, const Panel& panel, int64_t row, int64_t o
 
 // Rows [row, row + kRows) times the whole panel.
 template <int kRows>
-void PanelTiles(const MatmulParams& p, const Panel& panel, int64_t row) {
+void PanelTiles(const MatmulParams& p, Panel& panel, int64_t row) {
   int64_t o = 0;
   for (; o + kTileOutputs <= panel.count; o += kTileOutputs) {
+    panel.AskAhead();
     PanelTile<kRows, kTileOutputs>(p, panel, row, o);
   }
   switch (panel.count - o) {
@@ -242,7 +254,7 @@ void PanelTiles(const MatmulParams& p, const Panel& panel, int64_t row) {
   }
 }
 
-void PanelRows(const MatmulParams& p, const Panel& panel, int64_t row, int64_t count) {
+void PanelRows(const MatmulParams& p, Panel& panel, int64_t row, int64_t count) {
   switch (count) {
     case 1:
       return PanelTiles<1>(p, panel, row);
@@ -266,15 +278,21 @@ void ManyRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, in
   constexpr int64_t kSumVectors = kTileRows * kPanelOutputs / 16;
   auto* memory = static_cast<__m512i*>(
       workspace.Get(static_cast<size_t>(vectors + kSumVectors) * sizeof(__m512i)));
-  Panel panel{.vectors = memory,
-              .first = 0,
-              .count = 0,
-              .sums = reinterpret_cast<float*>(memory + vectors)};
+  Panel panel{};
+  panel.vectors = memory;
+  panel.sums = reinterpret_cast<float*>(memory + vectors);
   // Tiles of almost equal height: a low one costs nearly as much as a high one.
   const int64_t tiles = (p.m + kTileRows - 1) / kTileRows;
   for (panel.first = begin; panel.first < end; panel.first += kPanelOutputs) {
     panel.count = end - panel.first < kPanelOutputs ? end - panel.first : kPanelOutputs;
     UnpackPanel(unpacker, stride, panel);
+    const int64_t next = panel.first + panel.count;
+    const int64_t next_end = next + kPanelOutputs < end ? next + kPanelOutputs : end;
+    panel.ahead = static_cast<const char*>(unpacker.At(next, 0));
+    panel.ahead_end = static_cast<const char*>(unpacker.At(next_end, 0));
+    panel.ahead_step =
+        ((panel.ahead_end - panel.ahead) / (tiles * kPanelOutputs / kTileOutputs) + kLine) / kLine *
+        kLine;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = t * p.m / tiles;
       PanelRows(p, panel, row, (t + 1) * p.m / tiles - row);

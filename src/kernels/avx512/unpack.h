@@ -32,7 +32,8 @@ constexpr uint32_t kRaised = (kTopScale - 127) << 7;
 //   kScaleRows   consecutive rows (from a multiple of it on) that share their scales
 //   Scales       of one group, from LoadScales(row, column)
 //   Unpack       one group of one row
-//   Prefetch     the line that Unpack reads there; any row and column will do
+//   At           where the codes of a row begin at a column; any row and column will do, to
+//                prefetch
 
 struct Bf16Unpacker {
   static constexpr int64_t kGroup = 32;
@@ -43,8 +44,8 @@ struct Bf16Unpacker {
   explicit Bf16Unpacker(const WeightView& w) : w_(w) {}
 
   [[gnu::always_inline]] Scales LoadScales(int64_t, int64_t) const { return {}; }
-  [[gnu::always_inline]] void Prefetch(int64_t row, int64_t column) const {
-    __builtin_prefetch(static_cast<const uint16_t*>(w_.data) + row * w_.k + column);
+  [[gnu::always_inline]] const void* At(int64_t row, int64_t column) const {
+    return static_cast<const uint16_t*>(w_.data) + row * w_.k + column;
   }
   [[gnu::always_inline]] void Unpack(int64_t row, int64_t column, const Scales&,
                                      __m512i (&out)[1]) const {
@@ -101,8 +102,8 @@ struct Fp8Unpacker {
     if (w_.k - column < kGroup) return {first};
     return {_mm512_mask_mov_epi64(first, 0xF0, Lowering(scales[1]))};
   }
-  [[gnu::always_inline]] void Prefetch(int64_t row, int64_t column) const {
-    __builtin_prefetch(static_cast<const uint8_t*>(w_.data) + row * w_.k + column);
+  [[gnu::always_inline]] const void* At(int64_t row, int64_t column) const {
+    return static_cast<const uint8_t*>(w_.data) + row * w_.k + column;
   }
   [[gnu::always_inline]] void Unpack(int64_t row, int64_t column, const Scales& scales,
                                      __m512i (&out)[2]) const {
@@ -166,8 +167,8 @@ struct Fp4Unpacker {
     const __m512i upper = _mm512_shuffle_epi8(_mm512_set1_epi32(static_cast<int>(four)), spread_);
     return {_mm512_sub_epi16(Lowering(0), _mm512_srli_epi16(upper, 1))};
   }
-  [[gnu::always_inline]] void Prefetch(int64_t row, int64_t column) const {
-    __builtin_prefetch(static_cast<const uint8_t*>(w_.data) + (row * w_.k + column) / 2);
+  [[gnu::always_inline]] const void* At(int64_t row, int64_t column) const {
+    return static_cast<const uint8_t*>(w_.data) + (row * w_.k + column) / 2;
   }
   [[gnu::always_inline]] void Unpack(int64_t row, int64_t column, const Scales& scales,
                                      __m512i (&out)[4]) const {
