@@ -81,7 +81,7 @@ struct Step {
 
   std::byte* window_rows;     // [rings, capacity, window_row_bytes] written by this step
   StepWrites::Rows* written;  // [rings, sequences] what of them was written
-  float** groups;             // [sections] -> [capacity, 2, head_dim]; null for ratio 1
+  float** groups;             // [sections] -> [new rows, 2, head_dim]; null for ratio 1
   Selection selection;
   const uint8_t* ngram_codes;   // [ngram layers, capacity, row_count, ngram_head_dim] e4m3
   const uint8_t* ngram_scales;  // the same / 32

@@ -14,7 +14,7 @@ void WriteCaches(Step& step, int layer);
 // index source also makes its selection.
 void Attention(Step& step, int layer);
 
-// Section 7.1: appends the compressed KV rows and index keys that the step's rows complete.
+// Section 7.1: appends the compressed KV rows and index keys that the step's new rows complete.
 void Compress(Step& step, int layer);
 
 // Sections 7.3 and 7.4: chooses the entries that every row attends to, into step.selection.
