@@ -21,6 +21,12 @@ constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
 bool Allowed(float logit) { return logit > kForbidden; }  // false for NaN
 
+// More likely by more than rounding can hide: probabilities that are equal go by token id.
+bool IsBetter(float logit, float other, const SamplingParams& params) {
+  const double by = static_cast<double>(logit) - static_cast<double>(other);
+  return params.temperature == 0 ? by > 0 : by / params.temperature > 1e-9;
+}
+
 double AnyDouble(FuzzedDataProvider& in) {
   return in.ConsumeBool() ? in.ConsumeFloatingPointInRange<double>(0, 2)
                           : std::bit_cast<double>(in.ConsumeIntegral<uint64_t>());
@@ -63,7 +69,7 @@ void CheckChoice(const std::vector<float>& raw, const std::vector<float>& adjust
   int64_t better = 0;
   for (const float logit : adjusted) {
     allowed += Allowed(logit) ? 1 : 0;
-    better += chosen && logit > adjusted[static_cast<size_t>(*chosen)] ? 1 : 0;
+    better += chosen && IsBetter(logit, adjusted[static_cast<size_t>(*chosen)], params) ? 1 : 0;
   }
   CHECK_EQ(chosen.has_value(), allowed > 0);
   if (!chosen) return;
