@@ -66,6 +66,7 @@ Status RunKernels(const KernelFlags& flags, const CommandContext& command) {
   const std::vector<BenchResult> results =
       BenchKernels(*context, roofline, flags.options,
                    [&](const BenchResult& result) { show(KernelTableLine(result)); });
+  if (const auto schedule = ComputeDecodeSchedule(results)) show(DecodeScheduleLine(*schedule));
   RETURN_IF_ERROR(std::move(written));
   if (!flags.svg.empty()) {
     ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(flags.svg));

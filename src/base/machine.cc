@@ -100,4 +100,10 @@ uint64_t PeakMemoryBytes() {
   return digits == line.npos ? 0 : static_cast<uint64_t>(IntegerIn(line.substr(digits))) << 10;
 }
 
+std::string ProcessorName() {
+  const std::string line = LineOf("/proc/cpuinfo", "model name").value_or("");
+  const size_t name = line.find_first_not_of("\t :");
+  return name == std::string::npos ? "unknown" : line.substr(name);
+}
+
 }  // namespace deepinfer

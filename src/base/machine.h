@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace deepinfer {
 
@@ -16,5 +17,8 @@ MachineLimits ReadMachineLimits();
 // Most memory that this process has held at a time, mapped files included as far as they were in
 // memory; 0 when the system does not say.
 uint64_t PeakMemoryBytes();
+
+// What the system calls the processor; "unknown" where it does not say.
+std::string ProcessorName();
 
 }  // namespace deepinfer

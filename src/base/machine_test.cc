@@ -37,5 +37,10 @@ TEST(MachineTest, AffinityMaskLimitsTheCpus) {
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+TEST(ProcessorNameTest, IsOneLineOfText) {
+  EXPECT_FALSE(ProcessorName().empty());
+  EXPECT_EQ(ProcessorName().find_first_of("\n\t:"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace deepinfer

@@ -97,6 +97,14 @@ std::string KernelsJson(const Roofline& roofline, std::span<const BenchResult> r
   return Json{{"machine", RooflineJson(roofline)}, {"results", std::move(list)}}.dump(2) + "\n";
 }
 
+std::string DecodeScheduleLine(const DecodeSchedule& schedule) {
+  return fmt::format(
+      "40 layers put together: {:.0f} ms a token ({:.2f} tok/s) at 1k context, {:.0f} ms ({:.2f}) "
+      "at 1M: {:.2f} times\n",
+      schedule.ms_at_1k, 1e3 / schedule.ms_at_1k, schedule.ms_at_1m, 1e3 / schedule.ms_at_1m,
+      schedule.ms_at_1m / schedule.ms_at_1k);
+}
+
 std::string StepTableHeader() {
   return fmt::format("{:<9}{:>5}{:>9}{:>6}{:>11}{:>10}{:>9}{:>8}  {:<5}{:>8}\n", "step", "seqs",
                      "context", "rows", "ms", "tok/s", "GMAC/s", "GB/s", "limit", "% of it");

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "bench/decode_schedule.h"
 #include "bench/kernel_bench.h"
 #include "bench/model_bench.h"
 #include "bench/roofline.h"
@@ -19,6 +20,9 @@ std::string KernelTableHeader();
 std::string KernelTableLine(const BenchResult& result);
 // {machine, results: [{name, rows, ms, gmacs, gbytes, limit, percent_of_limit}]}
 std::string KernelsJson(const Roofline& roofline, std::span<const BenchResult> results);
+
+// One line; for a schedule that could be computed.
+std::string DecodeScheduleLine(const DecodeSchedule& schedule);
 
 std::string StepTableHeader();
 // The figures of a step, and its ops below them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/machine.h"
 #include "base/pages.h"
 #include "bench/measure.h"
 #include "kernels/kernels.h"
@@ -58,15 +59,6 @@ double DramReadRate(ExecContext& context, int threads, const PageBuffer& buffer)
       },
       {.seconds = 0.5, .least = 5});
   return static_cast<double>(share) * threads / timing.median / 1e9;
-}
-
-std::string ProcessorName() {
-  const Result<std::string> info = ReadFile("/proc/cpuinfo");
-  if (!info.ok()) return "unknown";
-  const size_t at = info->find("model name");
-  const size_t colon = info->find(": ", at == std::string::npos ? info->size() : at);
-  if (colon == std::string::npos) return "unknown";
-  return info->substr(colon + 2, info->find('\n', colon) - colon - 2);
 }
 
 }  // namespace

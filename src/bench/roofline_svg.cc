@@ -32,8 +32,22 @@ std::string Line(double x1, double y1, double x2, double y2, std::string_view st
                      x2, y2, style);
 }
 
+std::string Escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '<') {
+      escaped += "&lt;";
+    } else if (c == '&') {
+      escaped += "&amp;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
 std::string Text(double x, double y, std::string_view text, std::string_view style) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, text);
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, Escaped(text));
 }
 
 std::string Grid(const LogAxis& x, const LogAxis& y) {
