@@ -40,12 +40,6 @@ constexpr int64_t kDirectBlock = 64;
 
 thread_local Workspace workspace;
 
-// Columns [begin, end) of the packed rows.
-struct Piece {
-  int64_t begin;
-  int64_t end;
-};
-
 const uint16_t* RowOf(const MatmulParams& p, int64_t i, int64_t stride) {
   return static_cast<const uint16_t*>(p.x) + (p.x_index != nullptr ? p.x_index[i] : i) * stride;
 }
@@ -99,70 +93,117 @@ void RoundRow(float* y, int64_t count) {
 
 // ---------------------------------------------------------------------------------- few rows ----
 
-// Where the lanes of a block of outputs are kept: [rows][kDirectBlock].
-struct DirectBlock {
-  int64_t first;  // output
-  __m512* kept;
+// What a tile of outputs works on: a piece of the rows, and the weights of its first output there.
+struct DirectPiece {
+  const uint16_t* x;  // [columns / 32][rows][32]: a tile's loads lie at fixed places
+  int64_t begin;      // columns of the packed rows
+  int64_t end;
+  __m512* kept;  // [rows][kDirectBlock] lanes between pieces
 };
 
-template <typename Unpacker, int kRows, int kOutputs>
-void DirectTile(const MatmulParams& p, const Unpacker& unpacker, const DirectBlock& block,
-                int64_t n, const Piece& piece) {
-  const int64_t stride = PackedStride(p.order, p.w.k);
-  __m512* kept = block.kept + (n - block.first);
-  const uint16_t* x[kRows];
+// One group of columns, weights unpacked in registers.
+template <typename Unpacker, int kRows, int kOutputs, bool kWhole>
+[[gnu::always_inline]] inline void DirectGroup(const Unpacker& unpacker, const uint16_t* x,
+                                               const uint8_t* codes, const uint8_t* scales,
+                                               int64_t left, Tile<kRows, kOutputs>& tile) {
+  auto lowered = unpacker.template Load<kWhole>(scales, left);
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) x[r] = RowOf(p, r, stride);
-  Tile<kRows, kOutputs> tile;
-  tile.Begin(piece.begin == 0, kept, kDirectBlock);
-  for (int64_t at = piece.begin; at < piece.end; at += Unpacker::kGroup) {
-    auto scales = unpacker.LoadScales(n, at);
+  for (int o = 0; o < kOutputs; ++o) {
+    const uint8_t* row = codes + o * unpacker.code_stride();
+    // The rows that follow: far enough ahead of the use to hide the latency of memory.
+    __builtin_prefetch(row + kOutputs * unpacker.code_stride());
+    if constexpr (!Unpacker::kSharedScales) {
+      if (o > 0) {
+        lowered = unpacker.template Load<kWhole>(scales + o * unpacker.scale_stride(), left);
+      }
+    }
+    __m512i w[Unpacker::kVectors];
+    unpacker.template Unpack<kWhole>(row, left, lowered, w);
+    // Keeps the compiler from holding many vectors of the rows in registers for the next output,
+    // which costs the accumulators theirs; a product reads its row from the first-level cache.
+    if constexpr (Unpacker::kVectors > 1) asm volatile("" : : : "memory");
 #pragma GCC unroll 8
-    for (int o = 0; o < kOutputs; ++o) {
-      // The rows that follow: far enough ahead of the use to hide the latency of memory.
-      __builtin_prefetch(unpacker.At(n + kOutputs + o, at));
-      if constexpr (Unpacker::kScaleRows == 1) scales = unpacker.LoadScales(n + o, at);
-      __m512i w[Unpacker::kVectors];
-      unpacker.Unpack(n + o, at, scales, w);
+    for (int v = 0; v < Unpacker::kVectors; ++v) {
 #pragma GCC unroll 8
-      for (int v = 0; v < Unpacker::kVectors; ++v) {
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const __m512i xv = _mm512_loadu_si512(x[r] + at + v * kVector);
-          tile.lanes[r][o] = Dot(tile.lanes[r][o], xv, w[v]);
-        }
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i xv = _mm512_load_si512(x + (v * kRows + r) * kVector);
+        tile.lanes[r][o] = Dot(tile.lanes[r][o], xv, w[v]);
       }
     }
   }
-  if (piece.end < stride) return tile.Keep(kept, kDirectBlock);
+}
+
+template <typename Unpacker, int kRows, int kOutputs>
+void DirectTile(const MatmulParams& p, const Unpacker& shared, const DirectPiece& piece, int64_t n,
+                int64_t kept_at) {
+  const Unpacker unpacker = shared;  // in registers: DirectGroup forgets what is in memory
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  const int64_t first_group = piece.begin / Unpacker::kGroup;
+  const uint8_t* codes = unpacker.Codes(n) + first_group * Unpacker::kCodeBytes;
+  const uint8_t* scales = unpacker.Scales(n) + first_group * Unpacker::kScaleBytes;
+  const uint16_t* x = piece.x;
+  Tile<kRows, kOutputs> tile;
+  tile.Begin(piece.begin == 0, piece.kept + kept_at, kDirectBlock);
+  int64_t left = p.w.k - piece.begin;
+  for (int64_t at = piece.begin; at < piece.end; at += Unpacker::kGroup) {
+    if (left >= Unpacker::kGroup) {
+      DirectGroup<Unpacker, kRows, kOutputs, true>(unpacker, x, codes, scales, left, tile);
+    } else {
+      DirectGroup<Unpacker, kRows, kOutputs, false>(unpacker, x, codes, scales, left, tile);
+    }
+    x += Unpacker::kGroup * kRows;
+    codes += Unpacker::kCodeBytes;
+    scales += Unpacker::kScaleBytes;
+    left -= Unpacker::kGroup;
+  }
+  if (piece.end < stride) return tile.Keep(piece.kept + kept_at, kDirectBlock);
   tile.Finish(p.y + n, p.y_stride);
 }
 
-template <typename Unpacker, int kRows>
-void DirectRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end) {
-  constexpr int kOutputs = DirectOutputs<Unpacker>(kRows);
-  const int64_t stride = PackedStride(p.order, p.w.k);
-  const int64_t width = kDirectBytes / (kRows * 2 * 128) * 128;
-  const DirectBlock block{
-      .first = begin,
-      .kept = static_cast<__m512*>(workspace.Get(kRows * kDirectBlock * sizeof(__m512)))};
-  for (int64_t at = 0; at < stride; at += width) {
-    const Piece piece{at, at + width < stride ? at + width : stride};
-    for (int64_t n = begin; n < end;) {
-      // Outputs of a tile share their scales.
-      const int64_t together =
-          Unpacker::kScaleRows == 1 ? end - n : Unpacker::kScaleRows - n % Unpacker::kScaleRows;
-      if (n + kOutputs <= end && kOutputs <= together) {
-        DirectTile<Unpacker, kRows, kOutputs>(p, unpacker, block, n, piece);
-        n += kOutputs;
-      } else {
-        DirectTile<Unpacker, kRows, 1>(p, unpacker, block, n, piece);
-        n += 1;
-      }
+// Rows side by side, operand vector by operand vector.
+template <int kRows>
+void InterleaveRows(const MatmulParams& p, int64_t stride, uint16_t* out) {
+  for (int r = 0; r < kRows; ++r) {
+    const uint16_t* x = RowOf(p, r, stride);
+    for (int64_t at = 0; at < stride; at += kVector) {
+      _mm512_store_si512(out + at * kRows + r * kVector, _mm512_loadu_si512(x + at));
     }
   }
-  if (!p.round) return;
-  for (int r = 0; r < kRows; ++r) RoundRow(p.y + r * p.y_stride + begin, end - begin);
+}
+
+// Outputs [begin, end) in blocks, each of them piece by piece.
+template <typename Unpacker, int kRows>
+void FewRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end) {
+  constexpr int kOutputs = DirectOutputs<Unpacker>(kRows);
+  constexpr int64_t kWidth = kDirectBytes / (kRows * 2 * 128) * 128;
+  const int64_t stride = PackedStride(p.order, p.w.k);
+  auto* kept =
+      static_cast<__m512*>(workspace.Get(kRows * kDirectBlock * sizeof(__m512) +
+                                         static_cast<size_t>(kRows * stride) * sizeof(uint16_t)));
+  auto* rows = reinterpret_cast<uint16_t*>(kept + kRows * kDirectBlock);
+  InterleaveRows<kRows>(p, stride, rows);
+  for (int64_t first = begin; first < end; first += kDirectBlock) {
+    const int64_t stop = first + kDirectBlock < end ? first + kDirectBlock : end;
+    for (int64_t at = 0; at < stride; at += kWidth) {
+      const DirectPiece piece{.x = rows + at * kRows,
+                              .begin = at,
+                              .end = at + kWidth < stride ? at + kWidth : stride,
+                              .kept = kept};
+      for (int64_t n = first; n < stop;) {
+        // Outputs of a tile share their scales.
+        const bool together = !Unpacker::kSharedScales || n % 32 + kOutputs <= 32;
+        if (n + kOutputs <= stop && together) {
+          DirectTile<Unpacker, kRows, kOutputs>(p, unpacker, piece, n, n - first);
+          n += kOutputs;
+        } else {
+          DirectTile<Unpacker, kRows, 1>(p, unpacker, piece, n, n - first);
+          n += 1;
+        }
+      }
+    }
+    if (!p.round) continue;
+    for (int r = 0; r < kRows; ++r) RoundRow(p.y + r * p.y_stride + first, stop - first);
+  }
 }
 
 // --------------------------------------------------------------------------------- many rows ----
@@ -176,12 +217,12 @@ struct Panel {
   float* sums;  // [kTileRows][kPanelOutputs] of the rows at hand
 
   // Codes of the panel after this one, asked for a few lines per tile while this one is multiplied.
-  const char* ahead;
-  const char* ahead_end;
+  const uint8_t* ahead;
+  const uint8_t* ahead_end;
   int64_t ahead_step;  // bytes per tile
 
   [[gnu::always_inline]] void AskAhead() {
-    const char* stop = ahead + ahead_step < ahead_end ? ahead + ahead_step : ahead_end;
+    const uint8_t* stop = ahead + ahead_step < ahead_end ? ahead + ahead_step : ahead_end;
     for (; ahead < stop; ahead += kLine) __builtin_prefetch(ahead, 0, 2);
   }
 
@@ -189,18 +230,34 @@ struct Panel {
   __m512i* TileAt(int64_t o, int64_t stride) const { return vectors + o * (stride / kVector); }
 };
 
+// One weight row to every step-th vector from `out` on.
 template <typename Unpacker>
-void UnpackPanel(const Unpacker& unpacker, int64_t stride, const Panel& panel) {
+void UnpackRow(const Unpacker& unpacker, const MatmulParams& p, int64_t row, int64_t step,
+               __m512i* out) {
+  const uint8_t* codes = unpacker.Codes(row);
+  const uint8_t* scales = unpacker.Scales(row);
+  __m512i w[Unpacker::kVectors];
+  int64_t left = p.w.k;
+  for (; left >= Unpacker::kGroup; left -= Unpacker::kGroup) {
+    __builtin_prefetch(codes + unpacker.code_stride());
+    unpacker.template Unpack<true>(codes, left, unpacker.template Load<true>(scales, left), w);
+#pragma GCC unroll 4
+    for (int v = 0; v < Unpacker::kVectors; ++v, out += step) *out = w[v];
+    codes += Unpacker::kCodeBytes;
+    scales += Unpacker::kScaleBytes;
+  }
+  if (left == 0) return;
+  unpacker.template Unpack<false>(codes, left, unpacker.template Load<false>(scales, left), w);
+  for (int v = 0; v < Unpacker::kVectors; ++v, out += step) *out = w[v];
+}
+
+template <typename Unpacker>
+void UnpackPanel(const MatmulParams& p, const Unpacker& unpacker, const Panel& panel) {
+  const int64_t stride = PackedStride(p.order, p.w.k);
   for (int64_t o = 0; o < panel.count; ++o) {
     const int64_t first = o / kTileOutputs * kTileOutputs;
-    const int64_t step = panel.TileCount(first);
-    __m512i* out = panel.TileAt(first, stride) + (o - first);
-    for (int64_t at = 0; at < stride; at += Unpacker::kGroup) {
-      __builtin_prefetch(unpacker.At(panel.first + o + 1, at));
-      __m512i w[Unpacker::kVectors];
-      unpacker.Unpack(panel.first + o, at, unpacker.LoadScales(panel.first + o, at), w);
-      for (int v = 0; v < Unpacker::kVectors; ++v) out[(at / kVector + v) * step] = w[v];
-    }
+    UnpackRow(unpacker, p, panel.first + o, panel.TileCount(first),
+              panel.TileAt(first, stride) + (o - first));
   }
 }
 
@@ -285,11 +342,11 @@ void ManyRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, in
   const int64_t tiles = (p.m + kTileRows - 1) / kTileRows;
   for (panel.first = begin; panel.first < end; panel.first += kPanelOutputs) {
     panel.count = end - panel.first < kPanelOutputs ? end - panel.first : kPanelOutputs;
-    UnpackPanel(unpacker, stride, panel);
+    UnpackPanel(p, unpacker, panel);
     const int64_t next = panel.first + panel.count;
     const int64_t next_end = next + kPanelOutputs < end ? next + kPanelOutputs : end;
-    panel.ahead = static_cast<const char*>(unpacker.At(next, 0));
-    panel.ahead_end = static_cast<const char*>(unpacker.At(next_end, 0));
+    panel.ahead = unpacker.Codes(next);
+    panel.ahead_end = unpacker.Codes(next_end);
     panel.ahead_step =
         ((panel.ahead_end - panel.ahead) / (tiles * kPanelOutputs / kTileOutputs) + kLine) / kLine *
         kLine;
@@ -303,31 +360,23 @@ void ManyRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, in
 template <typename Unpacker>
 void Multiply(const MatmulParams& p, int64_t begin, int64_t end) {
   const Unpacker unpacker(p.w);
-  if (p.m > kTileRows) return ManyRows(p, unpacker, begin, end);
-  for (; begin < end; begin += kDirectBlock) {
-    const int64_t stop = begin + kDirectBlock < end ? begin + kDirectBlock : end;
-    switch (p.m) {
-      case 1:
-        DirectRows<Unpacker, 1>(p, unpacker, begin, stop);
-        break;
-      case 2:
-        DirectRows<Unpacker, 2>(p, unpacker, begin, stop);
-        break;
-      case 3:
-        DirectRows<Unpacker, 3>(p, unpacker, begin, stop);
-        break;
-      case 4:
-        DirectRows<Unpacker, 4>(p, unpacker, begin, stop);
-        break;
-      case 5:
-        DirectRows<Unpacker, 5>(p, unpacker, begin, stop);
-        break;
-      case 6:
-        DirectRows<Unpacker, 6>(p, unpacker, begin, stop);
-        break;
-      default:
-        break;
-    }
+  switch (p.m) {
+    case 0:
+      return;
+    case 1:
+      return FewRows<Unpacker, 1>(p, unpacker, begin, end);
+    case 2:
+      return FewRows<Unpacker, 2>(p, unpacker, begin, end);
+    case 3:
+      return FewRows<Unpacker, 3>(p, unpacker, begin, end);
+    case 4:
+      return FewRows<Unpacker, 4>(p, unpacker, begin, end);
+    case 5:
+      return FewRows<Unpacker, 5>(p, unpacker, begin, end);
+    case 6:
+      return FewRows<Unpacker, 6>(p, unpacker, begin, end);
+    default:
+      return ManyRows(p, unpacker, begin, end);
   }
 }
 

@@ -27,36 +27,45 @@ constexpr uint32_t kRaised = (kTopScale - 127) << 7;
 }
 
 // Every unpacker has
-//   kGroup       columns that are unpacked together
-//   kVectors     operand vectors that they become
-//   kScaleRows   consecutive rows (from a multiple of it on) that share their scales
-//   Scales       of one group, from LoadScales(row, column)
-//   Unpack       one group of one row
-//   At           where the codes of a row begin at a column; any row and column will do, to
-//                prefetch
+//   kGroup         columns that are unpacked together
+//   kVectors       operand vectors that they become
+//   kCodeBytes     of a group's codes
+//   kScaleBytes    of a group's scales
+//   kSharedScales  32 consecutive rows, from a multiple of 32 on, have the same scales
+//   Codes, Scales  where a row begins; rows lie code_stride() and scale_stride() bytes apart
+//   Load, Unpack   the scales of a group, and a group itself.  kWhole: all its columns exist;
+//                  otherwise `left` of them do, and the rest is zeros
 
 struct Bf16Unpacker {
   static constexpr int64_t kGroup = 32;
   static constexpr int kVectors = 1;
-  static constexpr int64_t kScaleRows = int64_t{1} << 40;
-  struct Scales {};
+  static constexpr int64_t kCodeBytes = 64;
+  static constexpr int64_t kScaleBytes = 0;
+  static constexpr bool kSharedScales = true;
+  struct Lowered {};
 
-  explicit Bf16Unpacker(const WeightView& w) : w_(w) {}
+  explicit Bf16Unpacker(const WeightView& w)
+      : codes_(static_cast<const uint8_t*>(w.data)), code_stride_(w.k * 2) {}
 
-  [[gnu::always_inline]] Scales LoadScales(int64_t, int64_t) const { return {}; }
-  [[gnu::always_inline]] const void* At(int64_t row, int64_t column) const {
-    return static_cast<const uint16_t*>(w_.data) + row * w_.k + column;
+  int64_t code_stride() const { return code_stride_; }
+  int64_t scale_stride() const { return 0; }
+  const uint8_t* Codes(int64_t row) const { return codes_ + row * code_stride_; }
+  const uint8_t* Scales(int64_t) const { return nullptr; }
+
+  template <bool kWhole>
+  [[gnu::always_inline]] Lowered Load(const uint8_t*, int64_t) const {
+    return {};
   }
-  [[gnu::always_inline]] void Unpack(int64_t row, int64_t column, const Scales&,
+  template <bool kWhole>
+  [[gnu::always_inline]] void Unpack(const uint8_t* codes, int64_t left, const Lowered&,
                                      __m512i (&out)[1]) const {
-    const uint16_t* data = static_cast<const uint16_t*>(w_.data) + row * w_.k + column;
-    const int64_t left = w_.k - column;
-    out[0] = left >= kGroup ? _mm512_loadu_si512(data)
-                            : _mm512_maskz_loadu_epi16((__mmask32{1} << left) - 1, data);
+    out[0] = kWhole ? _mm512_loadu_si512(codes)
+                    : _mm512_maskz_loadu_epi16((__mmask32{1} << left) - 1, codes);
   }
 
  private:
-  const WeightView& w_;
+  const uint8_t* codes_;
+  int64_t code_stride_;
 };
 
 // Bytes of the raised bf16 of every e4m3 magnitude, as table halves for vpermi2b.
@@ -88,54 +97,71 @@ inline E4M3Tables MakeE4M3Tables() {
 struct Fp8Unpacker {
   static constexpr int64_t kGroup = 64;
   static constexpr int kVectors = 2;
-  static constexpr int64_t kScaleRows = 32;
-  struct Scales {
-    __m512i lowering;
+  static constexpr int64_t kCodeBytes = 64;
+  static constexpr int64_t kScaleBytes = 2;
+  static constexpr bool kSharedScales = true;
+  struct Lowered {
+    __m512i by;
   };
 
-  explicit Fp8Unpacker(const WeightView& w) : w_(w), tables_(MakeE4M3Tables()) {}
+  explicit Fp8Unpacker(const WeightView& w)
+      : codes_(static_cast<const uint8_t*>(w.data)),
+        scales_(w.scales),
+        code_stride_(w.k),
+        scale_stride_(w.k / 32),
+        tables_(MakeE4M3Tables()) {}
+
+  int64_t code_stride() const { return code_stride_; }
+  int64_t scale_stride() const { return scale_stride_; }
+  const uint8_t* Codes(int64_t row) const { return codes_ + row * code_stride_; }
+  const uint8_t* Scales(int64_t row) const { return scales_ + row / 32 * scale_stride_; }
 
   // 128-bit lanes 0 and 1 of both vectors are columns 0..31, lanes 2 and 3 columns 32..63.
-  [[gnu::always_inline]] Scales LoadScales(int64_t row, int64_t column) const {
-    const uint8_t* scales = w_.scales + row / 32 * (w_.k / 32) + column / 32;
+  template <bool kWhole>
+  [[gnu::always_inline]] Lowered Load(const uint8_t* scales, int64_t) const {
     const __m512i first = Lowering(scales[0]);
-    if (w_.k - column < kGroup) return {first};
+    if constexpr (!kWhole) return {first};
     return {_mm512_mask_mov_epi64(first, 0xF0, Lowering(scales[1]))};
   }
-  [[gnu::always_inline]] const void* At(int64_t row, int64_t column) const {
-    return static_cast<const uint8_t*>(w_.data) + row * w_.k + column;
-  }
-  [[gnu::always_inline]] void Unpack(int64_t row, int64_t column, const Scales& scales,
+  template <bool kWhole>
+  [[gnu::always_inline]] void Unpack(const uint8_t* codes, int64_t left, const Lowered& lowered,
                                      __m512i (&out)[2]) const {
-    const uint8_t* data = static_cast<const uint8_t*>(w_.data) + row * w_.k + column;
-    const int64_t left = w_.k - column;
-    const __m512i codes =
-        left >= kGroup ? _mm512_loadu_si512(data) : _mm512_maskz_loadu_epi8(FirstBytes(left), data);
+    const __m512i bytes =
+        kWhole ? _mm512_loadu_si512(codes) : _mm512_maskz_loadu_epi8(FirstBytes(left), codes);
     // The lookups ignore the sign bit; a zero code has no sign.
-    const __m512i low = _mm512_permutex2var_epi8(tables_.low[0], codes, tables_.low[1]);
-    const __m512i high = _mm512_permutex2var_epi8(tables_.high[0], codes, tables_.high[1]);
-    const __mmask64 nonzero = _mm512_test_epi8_mask(codes, _mm512_set1_epi8(0x7F));
-    // high | (codes & 0x80)
-    const __m512i with_sign = _mm512_ternarylogic_epi32(high, codes, _mm512_set1_epi8(-128), 0xF8);
+    const __m512i low = _mm512_permutex2var_epi8(tables_.low[0], bytes, tables_.low[1]);
+    const __m512i high = _mm512_permutex2var_epi8(tables_.high[0], bytes, tables_.high[1]);
+    const __mmask64 nonzero = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(0x7F));
+    // high | (bytes & 0x80)
+    const __m512i with_sign = _mm512_ternarylogic_epi32(high, bytes, _mm512_set1_epi8(-128), 0xF8);
     const __m512i signed_high = _mm512_mask_mov_epi8(high, nonzero, with_sign);
-    out[0] = _mm512_subs_epu16(_mm512_unpacklo_epi8(low, signed_high), scales.lowering);
-    out[1] = _mm512_subs_epu16(_mm512_unpackhi_epi8(low, signed_high), scales.lowering);
+    out[0] = _mm512_subs_epu16(_mm512_unpacklo_epi8(low, signed_high), lowered.by);
+    out[1] = _mm512_subs_epu16(_mm512_unpackhi_epi8(low, signed_high), lowered.by);
   }
 
  private:
-  const WeightView& w_;
+  const uint8_t* codes_;
+  const uint8_t* scales_;
+  int64_t code_stride_;
+  int64_t scale_stride_;
   const E4M3Tables tables_;
 };
 
 struct Fp4Unpacker {
   static constexpr int64_t kGroup = 128;
   static constexpr int kVectors = 4;
-  static constexpr int64_t kScaleRows = 1;
-  struct Scales {
-    __m512i lowering;
+  static constexpr int64_t kCodeBytes = 64;
+  static constexpr int64_t kScaleBytes = 4;
+  static constexpr bool kSharedScales = false;
+  struct Lowered {
+    __m512i by;
   };
 
-  explicit Fp4Unpacker(const WeightView& w) : w_(w) {
+  explicit Fp4Unpacker(const WeightView& w)
+      : codes_(static_cast<const uint8_t*>(w.data)),
+        scales_(w.scales),
+        code_stride_(w.k / 2),
+        scale_stride_(w.k / 32) {
     // 0.5, 1, 1.5, 2, 3, 4 and 6, raised; both zeros are +0.
     static constexpr uint16_t kValues[8] = {0x0000, 0x3F00, 0x3F80, 0x3FC0,
                                             0x4000, 0x4040, 0x4080, 0x40C0};
@@ -155,11 +181,15 @@ struct Fp4Unpacker {
     spread_ = _mm512_load_si512(spread);
   }
 
-  [[gnu::always_inline]] Scales LoadScales(int64_t row, int64_t column) const {
-    const uint8_t* scales = w_.scales + row * (w_.k / 32) + column / 32;
-    const int64_t left = w_.k - column;
+  int64_t code_stride() const { return code_stride_; }
+  int64_t scale_stride() const { return scale_stride_; }
+  const uint8_t* Codes(int64_t row) const { return codes_ + row * code_stride_; }
+  const uint8_t* Scales(int64_t row) const { return scales_ + row * scale_stride_; }
+
+  template <bool kWhole>
+  [[gnu::always_inline]] Lowered Load(const uint8_t* scales, int64_t left) const {
     uint32_t four = 0;
-    if (left >= kGroup) {
+    if constexpr (kWhole) {
       __builtin_memcpy(&four, scales, sizeof four);
     } else {
       for (int64_t i = 0; i < left / 32; ++i) four |= uint32_t{scales[i]} << (8 * i);
@@ -167,17 +197,13 @@ struct Fp4Unpacker {
     const __m512i upper = _mm512_shuffle_epi8(_mm512_set1_epi32(static_cast<int>(four)), spread_);
     return {_mm512_sub_epi16(Lowering(0), _mm512_srli_epi16(upper, 1))};
   }
-  [[gnu::always_inline]] const void* At(int64_t row, int64_t column) const {
-    return static_cast<const uint8_t*>(w_.data) + (row * w_.k + column) / 2;
-  }
-  [[gnu::always_inline]] void Unpack(int64_t row, int64_t column, const Scales& scales,
+  template <bool kWhole>
+  [[gnu::always_inline]] void Unpack(const uint8_t* codes, int64_t left, const Lowered& lowered,
                                      __m512i (&out)[4]) const {
-    const uint8_t* data = static_cast<const uint8_t*>(w_.data) + (row * w_.k + column) / 2;
-    const int64_t left = w_.k - column;
-    const __m512i words = left >= kGroup ? _mm512_loadu_si512(data)
-                                         : _mm512_maskz_loadu_epi8(FirstBytes(left / 2), data);
+    const __m512i words =
+        kWhole ? _mm512_loadu_si512(codes) : _mm512_maskz_loadu_epi8(FirstBytes(left / 2), codes);
     const auto look_up = [&](__m512i nibbles) {
-      return _mm512_subs_epu16(_mm512_permutexvar_epi16(nibbles, values_), scales.lowering);
+      return _mm512_subs_epu16(_mm512_permutexvar_epi16(nibbles, values_), lowered.by);
     };
     out[0] = look_up(words);
     out[1] = look_up(_mm512_srli_epi16(words, 4));
@@ -186,7 +212,10 @@ struct Fp4Unpacker {
   }
 
  private:
-  const WeightView& w_;
+  const uint8_t* codes_;
+  const uint8_t* scales_;
+  int64_t code_stride_;
+  int64_t scale_stride_;
   __m512i values_;
   __m512i spread_;
 };
