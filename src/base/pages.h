@@ -9,7 +9,7 @@
 namespace deepinfer {
 
 // Zeroed memory, 64-byte aligned or better, returned to the system with the object.  Move-only.
-// From 2 MiB on it is aligned to and asked for as huge pages.
+// From 256 KiB on it is asked for as whole huge pages.
 class PageBuffer {
  public:
   PageBuffer() = default;
