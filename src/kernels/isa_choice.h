@@ -19,8 +19,9 @@ enum CpuFeature : uint32_t {
   kCpuAvx512Bf16 = 1U << 8,
   // vdpbf16ps computes what docs/formats/numerics.md section 2 says: tried out, not announced.
   kCpuBf16DotOrder = 1U << 9,
+  kCpuF16c = 1U << 10,
 };
-inline constexpr uint32_t kCpuForAvx2 = kCpuAvx2 | kCpuFma;
+inline constexpr uint32_t kCpuForAvx2 = kCpuAvx2 | kCpuFma | kCpuF16c;
 inline constexpr uint32_t kCpuForAvx512 = kCpuForAvx2 | kCpuAvx512F | kCpuAvx512Bw | kCpuAvx512Vl |
                                           kCpuAvx512Dq | kCpuAvx512Vbmi | kCpuAvx512Vnni |
                                           kCpuAvx512Bf16 | kCpuBf16DotOrder;

@@ -43,8 +43,8 @@ TEST(IsaChoiceTest, APartOfAvx512IsToldWithWhatIsMissing) {
 TEST(IsaChoiceTest, Avx2AloneLosesNothing) { EXPECT_EQ(FallbackNote(kCpuForAvx2), ""); }
 
 TEST(IsaChoiceTest, ScalarCodeIsToldWithWhatIsMissing) {
-  EXPECT_THAT(FallbackNote(kCpuAvx2), AllOf(HasSubstr("lacks fma:"), HasSubstr("scalar")));
-  EXPECT_THAT(FallbackNote(0), AllOf(HasSubstr("lacks avx2, fma:"), HasSubstr("scalar")));
+  EXPECT_THAT(FallbackNote(kCpuAvx2), AllOf(HasSubstr("lacks fma, f16c:"), HasSubstr("scalar")));
+  EXPECT_THAT(FallbackNote(0), AllOf(HasSubstr("lacks avx2, fma, f16c:"), HasSubstr("scalar")));
 }
 
 TEST(IsaChoiceTest, ThisMachineRunsWhatItsFeaturesAllow) {
