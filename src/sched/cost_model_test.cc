@@ -4,31 +4,11 @@
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 
-#include "base/random.h"
+#include "tests/support/random_draws.h"
 
 namespace deepinfer {
 namespace {
-
-// Draws that a seed repeats.
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : seed_(seed) {}
-
-  double Uniform() {
-    const PhiloxBlock block = Philox(seed_, {count_++, 0, 0, 0});
-    return UniformOpen(block[0], block[1]);
-  }
-  int64_t Below(int64_t end) { return static_cast<int64_t>(Uniform() * static_cast<double>(end)); }
-  double Normal() {
-    return std::sqrt(-2 * std::log(Uniform())) * std::cos(2 * std::numbers::pi * Uniform());
-  }
-
- private:
-  uint64_t seed_;
-  uint32_t count_ = 0;
-};
 
 constexpr StepCosts kTruth = {
     .prefill = {.fixed_us = 25'400, .token_us = 310, .context_us = 0.012},
@@ -47,7 +27,7 @@ double TimeOf(const StepCosts& costs, const StepLoad& load) {
 }
 
 // Decode rows and perhaps a chunk, as steps of a busy engine have them.
-StepLoad MixedLoad(Draws& draws) {
+StepLoad MixedLoad(RandomDraws& draws) {
   StepLoad load;
   const int64_t decode_rows = draws.Below(17);
   for (int64_t i = 0; i < decode_rows; ++i) load.Add(Phase::kDecode, draws.Below(30'000), 1);
@@ -65,7 +45,7 @@ void ExpectNear(const PhaseCost& found, const PhaseCost& truth, double relative)
 
 // Root of the mean squared relative error over fresh loads.
 double ErrorOf(const CostModel& model, const StepCosts& truth, uint64_t seed) {
-  Draws draws(seed);
+  RandomDraws draws(seed);
   double sum = 0;
   constexpr int kLoads = 200;
   for (int i = 0; i < kLoads; ++i) {
@@ -88,7 +68,7 @@ TEST(CostModelTest, ALoadCountsTheContextOfEachRow) {
 
 TEST(CostModelTest, FindsTheCostsOfAMachineWithoutNoise) {
   CostModel model;
-  Draws draws(1);
+  RandomDraws draws(1);
   for (int i = 0; i < 100; ++i) {
     const StepLoad load = MixedLoad(draws);
     model.Observe(load, TimeOf(kTruth, load));
@@ -101,7 +81,7 @@ TEST(CostModelTest, FindsTheCostsOfAMachineWithoutNoise) {
 TEST(CostModelTest, PredictsWithinThreePercentUnderNoiseAndStalls) {
   for (uint64_t seed = 10; seed < 20; ++seed) {
     CostModel model;
-    Draws draws(seed);
+    RandomDraws draws(seed);
     for (int i = 0; i < 400; ++i) {
       const StepLoad load = MixedLoad(draws);
       const double stall = draws.Uniform() < 0.02 ? 5 : 1;
@@ -139,7 +119,7 @@ TEST(CostModelTest, OneMeasurementScalesEveryGuessToTheMachine) {
 TEST(CostModelTest, NoCostIsEverNegative) {
   for (uint64_t seed = 30; seed < 40; ++seed) {
     CostModel model;
-    Draws draws(seed);
+    RandomDraws draws(seed);
     for (int i = 0; i < 300; ++i) {
       // Noise far larger than the parts that it hides.
       const StepLoad load = MixedLoad(draws);
@@ -156,7 +136,7 @@ TEST(CostModelTest, NoCostIsEverNegative) {
 
 TEST(CostModelTest, FollowsAMachineThatBecomesSlower) {
   CostModel model;
-  Draws draws(50);
+  RandomDraws draws(50);
   StepCosts slower = kTruth;
   for (PhaseCost* cost : {&slower.prefill, &slower.decode}) {
     *cost = {.fixed_us = 2 * cost->fixed_us,
@@ -173,7 +153,7 @@ TEST(CostModelTest, FollowsAMachineThatBecomesSlower) {
 
 TEST(CostModelTest, ALongAnswerDoesNotWashOutWhatIsKnownOfPrompts) {
   CostModel model;
-  Draws draws(60);
+  RandomDraws draws(60);
   for (int i = 0; i < 100; ++i) {
     const StepLoad load = MixedLoad(draws);
     model.Observe(load, TimeOf(kTruth, load));
@@ -189,7 +169,7 @@ TEST(CostModelTest, ALongAnswerDoesNotWashOutWhatIsKnownOfPrompts) {
 
 TEST(CostModelTest, AFirstStepThatReadsTheDiskIsSoonForgotten) {
   CostModel model;
-  Draws draws(70);
+  RandomDraws draws(70);
   for (int i = 0; i < 40; ++i) {
     const StepLoad load = MixedLoad(draws);
     model.Observe(load, TimeOf(kTruth, load) * (i == 0 ? 300 : 1));

