@@ -12,6 +12,7 @@ namespace deepinfer {
 struct ScheduledSequence {
   RequestFacts facts;
   bool running = false;
+  bool paused = false;             // its reader cannot take more: no rows
   int64_t computed_len = 0;        // rows whose KV is valid, < known_len
   int64_t known_len = 0;           // prompt and output tokens
   int64_t held_blocks = 0;         // of the pool
@@ -56,6 +57,7 @@ struct BetterStanding {
 
   bool operator()(const ScheduledSequence& a, const ScheduledSequence& b) const {
     if (a.Protected(now_us) != b.Protected(now_us)) return a.Protected(now_us);
+    if (a.paused != b.paused) return b.paused;
     if (a.facts.priority != b.facts.priority) return a.facts.priority > b.facts.priority;
     return MoreUrgent::EarlierArrival(a, b);
   }

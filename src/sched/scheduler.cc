@@ -70,6 +70,11 @@ void Scheduler::Advance(RequestId id, int64_t num_tokens, int64_t now_us) {
   if (sequence->rows_left() == 0) ++sequence->known_len;
 }
 
+void Scheduler::SetPaused(RequestId id, bool paused) {
+  ScheduledSequence* sequence = Find(id);
+  if (sequence != nullptr) sequence->paused = paused;
+}
+
 void Scheduler::NoteStateLost(RequestId id) {
   ScheduledSequence* sequence = Find(id);
   if (sequence == nullptr) return;
@@ -89,7 +94,7 @@ void Scheduler::Plan(int64_t now_us, const StepBudget& budget, StepPlan& plan) {
   if (PreemptForGrowth(plan)) Admit(plan);
   PlanDecodeRows(plan);
   PlanPromptRows(plan);
-  if (plan.rows.empty() && plan.preemptions.empty()) RefuseOneThatBlocks(plan);
+  if (IsStuck(plan)) RefuseOneThatBlocks(plan);
   plan.predicted_us = costs_.PredictUs(plan.load);
 }
 
@@ -134,6 +139,7 @@ bool Scheduler::PreemptForGrowth(StepPlan& plan) {
 void Scheduler::Admit(StepPlan& plan) {
   bool closed = false;  // what is free is kept for one that waited long enough
   for (ScheduledSequence* sequence : waiting_) {
+    if (sequence->paused) continue;
     if (!TryAdmit(*sequence, closed, plan) && IsAged(*sequence)) closed = true;
   }
 }
@@ -211,6 +217,7 @@ void Scheduler::Preempt(ScheduledSequence* victim, StepPlan& plan) {
 void Scheduler::PlanDecodeRows(StepPlan& plan) {
   prompts_.clear();
   for (ScheduledSequence* sequence : running_) {
+    if (sequence->paused) continue;
     if (sequence->phase() == Phase::kPrefill) {
       prompts_.push_back(sequence);
       continue;
@@ -263,8 +270,15 @@ void Scheduler::PlanRows(const ScheduledSequence& sequence, int64_t num_tokens, 
   plan.load.Add(sequence.phase(), sequence.computed_len, num_tokens);
 }
 
-// Nothing can go on: a waiting request that holds blocks gives them back, or else the running one
-// of least standing, or else the request that finds too few even alone.
+// Nobody can go on, and nobody's reader will change that.
+bool Scheduler::IsStuck(const StepPlan& plan) const {
+  if (!plan.rows.empty() || !plan.preemptions.empty()) return false;
+  return std::none_of(sequences_.begin(), sequences_.end(),
+                      [](const ScheduledSequence& sequence) { return sequence.paused; });
+}
+
+// A waiting request that holds blocks gives them back, or else the running one of least standing,
+// or else the request that finds too few even alone.
 void Scheduler::RefuseOneThatBlocks(StepPlan& plan) {
   const ScheduledSequence* refused = nullptr;
   for (const ScheduledSequence* sequence : waiting_) {

@@ -20,8 +20,10 @@
 //   5. Prompts share what is left of the token and time budgets, the most urgent first.  Where
 //      decode rows use up the time, a small chunk goes in every few steps anyway.
 //   6. When nothing can go on at all, the least urgent is refused: the others go on.
-// The most urgent is the highest priority; of equals the one with the fewest prompt rows left; then
-// the first to arrive.  A priority rises by one for each aging_us without a row: nothing starves.
+// A paused sequence gets no rows, keeps its memory while that lasts, and is preempted before
+// others. The most urgent is the highest priority; of equals the one with the fewest prompt rows
+// left; then the first to arrive.  A priority rises by one for each aging_us without a row: nothing
+// starves.
 //
 // Not thread-safe.
 #pragma once
@@ -47,6 +49,9 @@ class Scheduler {
   // Forgets a request in any state, also while a step with its rows is being computed: it ended, or
   // nobody wants it any more.  Nothing happens for one that is not known.
   void Remove(RequestId id);
+
+  // A paused request gets no rows, and no place if it has none, until it is paused no more.
+  void SetPaused(RequestId id, bool paused);
 
   // Decides the next step.  Its refusals, preemptions and admissions have happened as far as the
   // scheduler is concerned; its rows only when Advance() says so, and a plan whose rows are dropped
@@ -97,6 +102,7 @@ class Scheduler {
   void PlanPromptRows(StepPlan& plan);
   int64_t ChunkOf(const ScheduledSequence& sequence, const StepPlan& plan, int64_t most) const;
   void PlanRows(const ScheduledSequence& sequence, int64_t num_tokens, StepPlan& plan);
+  bool IsStuck(const StepPlan& plan) const;
   void RefuseOneThatBlocks(StepPlan& plan);
 
   SchedulerLimits limits_;

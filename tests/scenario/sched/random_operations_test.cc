@@ -40,6 +40,7 @@ class RandomOperations {
   void Run() {
     for (int i = 0; i < kOperations && engine_.violations.empty(); ++i) Operation();
     engine_.outside_blocks = 0;
+    for (const auto& [id, request] : engine_.requests) engine_.SetPaused(id, false);
     for (int i = 0; i < 20'000 && !engine_.requests.empty() && engine_.violations.empty(); ++i) {
       Step();
     }
@@ -67,7 +68,7 @@ class RandomOperations {
     if (kind < 0.2) {
       Add();
     } else if (kind < 0.24) {
-      CancelAny();
+      engine_.Cancel(AnyRequest());
     } else if (kind < 0.27) {
       // Somebody else takes or gives blocks back, but only free ones.
       const int64_t most = engine_.free_blocks() + engine_.outside_blocks;
@@ -75,7 +76,9 @@ class RandomOperations {
     } else if (kind < 0.3) {
       const int64_t used = engine_.set_aside_blocks - engine_.set_aside_left();
       engine_.set_aside_blocks = used + (draws_.Chance(0.5) ? 1'000 : draws_.Below(20));
-    } else if (kind < 0.32) {
+    } else if (kind < 0.34) {
+      engine_.SetPaused(AnyRequest(), draws_.Chance(0.3));
+    } else if (kind < 0.36) {
       engine_.now_us += draws_.Below(200'000);
     } else {
       Step();
@@ -102,19 +105,21 @@ class RandomOperations {
     num_accepted_ += status.ok() ? 1 : 0;
   }
 
-  void CancelAny() {
-    if (engine_.requests.empty()) return;
+  // One that has not ended; 0: there is none.
+  RequestId AnyRequest() {
+    if (engine_.requests.empty()) return 0;
     auto request = engine_.requests.begin();
     std::advance(request, draws_.Below(std::ssize(engine_.requests)));
-    engine_.Cancel(request->first);
+    return request->first;
   }
 
   void Step() {
     engine_.Plan();
-    if (draws_.Chance(0.03)) CancelAny();                  // while its rows are computed
-    if (draws_.Chance(0.03)) return engine_.plan.Clear();  // the step was stopped
+    if (draws_.Chance(0.03)) engine_.Cancel(AnyRequest());  // while its rows are computed
+    if (draws_.Chance(0.03)) return engine_.plan.Clear();   // the step was stopped
     engine_.Advance();
     for (const auto& [id, request] : engine_.requests) {
+      if (request.paused) continue;
       const int64_t since = std::max(request.last_served_us, request.facts.arrival_us);
       longest_wait_us_ = std::max(longest_wait_us_, engine_.now_us - since);
     }

@@ -9,6 +9,7 @@
 //   add ID prompt=N output=N [stops_at=N] [priority=N] [deadline=N from now] [chunk=N]
 //          [cached=N [from=N, replayed]]   a request; of its prompt that much is cached
 //   cancel ID          in any state, also between plan and advance
+//   pause ID, unpause ID   its reader cannot take more, or can again
 //   outside N          others hold so many blocks
 //   wait N             time passes
 //   plan               the next step, one decision a line; what it takes and leaves
@@ -89,6 +90,8 @@ class SchedulerScenario {
     } else if (command.name == "cancel") {
       engine_->Cancel(command.First());
       SayEnds();
+    } else if (command.name == "pause" || command.name == "unpause") {
+      engine_->SetPaused(command.First(), command.name == "pause");
     } else if (command.name == "outside") {
       TakeOutside(command.First());
     } else if (command.name == "wait") {

@@ -55,6 +55,11 @@ void SimulatedEngine::Cancel(RequestId id) {
   if (requests.contains(id)) End(id, SimulatedEnd::kCancelled);
 }
 
+void SimulatedEngine::SetPaused(RequestId id, bool paused) {
+  scheduler.SetPaused(id, paused);
+  if (requests.contains(id)) requests[id].paused = paused;
+}
+
 const StepPlan& SimulatedEngine::Plan() {
   scheduler.Plan(now_us,
                  {.free_blocks = std::max<int64_t>(0, free_blocks()),
@@ -105,6 +110,7 @@ void SimulatedEngine::CheckRows() {
     Expect(requests.contains(row.id) && requests[row.id].running && seen.insert(row.id).second,
            fmt::format("plans rows of {} wrongly", row.id));
     const SimulatedRequest& request = requests[row.id];
+    Expect(!request.paused, fmt::format("plans rows of {}, which is paused", row.id));
     const int64_t end = request.computed_len + row.num_tokens;
     Expect(row.num_tokens >= 1 && end <= request.known_len, "plans rows that do not exist");
     const bool prompt = row.phase == Phase::kPrefill;
@@ -121,7 +127,7 @@ void SimulatedEngine::CheckRows() {
   Expect(rows == 0 || new_blocks <= free_blocks(), "plans more blocks than are free");
   if (plan.rows.empty()) return;  // stuck: a refusal has just made room, for the next step
   for (const auto& [id, request] : requests) {
-    const bool decodes = request.running && request.output_len() > 0 &&
+    const bool decodes = request.running && !request.paused && request.output_len() > 0 &&
                          request.computed_len + 1 == request.known_len;
     Expect(!decodes || seen.contains(id) || new_blocks == free_blocks(),
            fmt::format("leaves out the decode row of {}", id));

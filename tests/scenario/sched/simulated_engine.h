@@ -18,6 +18,7 @@ struct SimulatedRequest {
   RequestFacts facts;
   int64_t stops_at = 0;  // output tokens after which it ends
   bool running = false;
+  bool paused = false;
   int64_t computed_len = 0;
   int64_t known_len = 0;
   int64_t held_blocks = 0;    // of the pool
@@ -41,6 +42,7 @@ class SimulatedEngine {
   // stops_at: 0 for facts.max_tokens.
   Status Add(RequestFacts facts, int64_t stops_at = 0);
   void Cancel(RequestId id);
+  void SetPaused(RequestId id, bool paused);
   // Plans a step, checks it, and carries out all of it but its rows.
   const StepPlan& Plan();
   // The rows of the last plan, and the time that they take.
