@@ -34,6 +34,7 @@ constexpr int64_t kIndexDim = 128;
 constexpr int64_t kExperts = 64;  // that rows are routed to, evenly
 constexpr int64_t kExpertsPerToken = 6;
 constexpr int64_t kBlockEntries = 128;
+constexpr int64_t kMostHeadRows = 64;  // logits of more are never asked for together
 
 constexpr size_t kPoolBytes = size_t{1400} << 20;  // 64 experts, or one head
 constexpr int64_t kDefaultRows[] = {1, 2, 6, 16, 64, 128, 512, 2048};
@@ -79,9 +80,9 @@ class KernelBench {
           std::pair{"index_128k", int64_t{1} << 17}, std::pair{"index_1m", int64_t{1} << 20}}) {
       if (Wanted(name)) IndexTopK(name, entries);
     }
-    for (const int64_t rows : rows_) {
-      if (Wanted("head") && rows <= 64) Linear("head", WeightFormat::kBf16, kVocab, kHidden, rows);
-    }
+    ForRows("head", [&](int64_t rows) {
+      if (rows <= kMostHeadRows) Linear("head", WeightFormat::kBf16, kVocab, kHidden, rows);
+    });
     return std::move(results_);
   }
 

@@ -1,4 +1,5 @@
-// Which column of a row each element of an operand vector is (docs/formats/numerics.md section 2).
+// How packed rows lie: which column of a row each element of an operand vector is
+// (docs/formats/numerics.md section 2).
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,22 @@ constexpr int64_t ColumnAt(ColumnOrder order, int64_t at) {
       break;
   }
   return at;
+}
+
+// Rows [first, first + count) of a product.
+[[gnu::always_inline]] inline MatmulParams RowsOf(const MatmulParams& params, int64_t first,
+                                                  int64_t count) {
+  MatmulParams rows = params;
+  rows.m = count;
+  rows.y += first * params.y_stride;
+  if (params.x_index != nullptr) {
+    rows.x_index += first;
+  } else {
+    const int64_t row_bytes =
+        PackedStride(params.order, params.w.k) * (params.order == ColumnOrder::kF32 ? 4 : 2);
+    rows.x = static_cast<const char*>(params.x) + first * row_bytes;
+  }
+  return rows;
 }
 
 }  // namespace deepinfer

@@ -47,21 +47,6 @@ int64_t HeadParts(const ExecContext& context, int64_t heads, int64_t rows) {
   return parts;
 }
 
-// Up to kRowBlock rows of a product, from `first` on.
-MatmulParams RowsOf(const MatmulParams& params, int64_t first) {
-  MatmulParams rows = params;
-  rows.m = std::min(kRowBlock, params.m - first);
-  rows.y += first * params.y_stride;
-  if (params.x_index != nullptr) {
-    rows.x_index += first;
-  } else {
-    const int64_t row_bytes =
-        PackedStride(params.order, params.w.k) * (params.order == ColumnOrder::kF32 ? 4 : 2);
-    rows.x = static_cast<const std::byte*>(params.x) + first * row_bytes;
-  }
-  return rows;
-}
-
 void CountProduct(const MatmulParams& params, OpProfile::Entry& entry) {
   entry.weight_bytes += WeightBytes(params.w);
   entry.macs += params.m * params.w.n * params.w.k;
@@ -127,7 +112,8 @@ void Matmul(ExecContext& context, const MatmulParams& params) {
   if (context.profile() != nullptr) CountProduct(params, context.profile()->of(op));
   const int64_t grain = OutputGrain(context, 1, params.w.n);
   for (int64_t first = 0; first < params.m; first += kRowBlock) {
-    OverRange(context, op, context.kernels().matmul, RowsOf(params, first), params.w.n, grain);
+    const MatmulParams rows = RowsOf(params, first, std::min(kRowBlock, params.m - first));
+    OverRange(context, op, context.kernels().matmul, rows, params.w.n, grain);
   }
 }
 

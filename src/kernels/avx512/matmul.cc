@@ -5,6 +5,7 @@
 // rows.  Every output has its own 16 lanes over the whole of K in both, so their bits are the same.
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/unpack.h"
+#include "kernels/column_order.h"
 #include "kernels/scalar/scalar.h"
 
 namespace deepinfer::avx512 {
@@ -23,6 +24,8 @@ constexpr int64_t kPanelOutputs = 32;
 constexpr int64_t kLine = 64;  // bytes of a cache line
 
 // ---- few rows ----
+// Up to here weights are unpacked once for every 6 rows: quicker than by way of memory.
+constexpr int64_t kMostFewRows = 12;
 // Bytes of activations of a piece that stay in the first-level cache while weights stream past.
 constexpr int64_t kDirectBytes = 16 << 10;
 // Outputs per tile: enough chains to cover the latency of four products in a row of FP4, few enough
@@ -358,11 +361,8 @@ void ManyRows(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, in
 }
 
 template <typename Unpacker>
-void Multiply(const MatmulParams& p, int64_t begin, int64_t end) {
-  const Unpacker unpacker(p.w);
+void FewRowsOf(const MatmulParams& p, const Unpacker& unpacker, int64_t begin, int64_t end) {
   switch (p.m) {
-    case 0:
-      return;
     case 1:
       return FewRows<Unpacker, 1>(p, unpacker, begin, end);
     case 2:
@@ -376,7 +376,18 @@ void Multiply(const MatmulParams& p, int64_t begin, int64_t end) {
     case 6:
       return FewRows<Unpacker, 6>(p, unpacker, begin, end);
     default:
-      return ManyRows(p, unpacker, begin, end);
+      return;
+  }
+}
+
+template <typename Unpacker>
+void Multiply(const MatmulParams& p, int64_t begin, int64_t end) {
+  const Unpacker unpacker(p.w);
+  if (p.m > kMostFewRows) return ManyRows(p, unpacker, begin, end);
+  const int64_t parts = (p.m + kTileRows - 1) / kTileRows;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t first = part * p.m / parts;
+    FewRowsOf(RowsOf(p, first, (part + 1) * p.m / parts - first), unpacker, begin, end);
   }
 }
 
