@@ -73,7 +73,8 @@ def _may_include(file, path, rows):
 
 def _exists(tree, file, path):
     beside = f'{os.path.dirname(file.path)}/{path}'
-    return (f'src/{path}' in tree.all_paths or path in tree.all_paths or
+    return (f'src/{path}' in tree.all_paths or f'include/{path}' in tree.all_paths or
+            path in tree.all_paths or
             file.path.startswith('tests/') and beside in tree.all_paths)
 
 
