@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "deepinfer/status.h"
 
 namespace deepinfer {
 
@@ -42,6 +45,14 @@ struct Answer {
   std::vector<TokenAlternative> alternatives;  // [tokens, n], best first
   double prefill_seconds = 0;                  // from the request's first step to its first token
   double decode_seconds = 0;                   // from there to its last
+};
+
+// What Engine::Submit may call.  All run on one thread of the engine, one at a time: one that
+// blocks holds up the others, but neither the computation nor answers that are read from streams.
+// They may call anything of the engine but WaitIdle, Close and its destructor.
+struct RequestCallbacks {
+  std::function<void(const AnswerPiece& piece)> on_piece;  // may be empty
+  std::function<void(Result<Answer> answer)> on_end;       // once
 };
 
 }  // namespace deepinfer

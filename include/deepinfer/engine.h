@@ -55,14 +55,6 @@ struct EngineOptions {
   std::function<void(int64_t done, int64_t total)> on_load;
 };
 
-// What Submit may call.  All run on one thread of the engine, one at a time: one that blocks holds
-// up the others, but neither the computation nor answers that are read from streams.  They may
-// call anything of the engine but WaitIdle, Close and its destructor.
-struct RequestCallbacks {
-  std::function<void(const AnswerPiece& piece)> on_piece;  // may be empty
-  std::function<void(Result<Answer> answer)> on_end;       // once
-};
-
 // Move-only handle of a loaded model and the threads that compute on it; the destructor is
 // Close(0).  Every function may be called from any thread, but Close, move and destruction once
 // and after all other calls.  Messages of errors say what was found and what was expected.

@@ -12,13 +12,13 @@ namespace deepinfer {
 // How tokens are chosen.  What is absent is as the checkpoint recommends (generation_config.json;
 // temperature 1 and top_p 0.95 without one).
 struct SamplingOptions {
-  std::optional<double> temperature;         // 0: greedy
-  std::optional<int> top_k;                  // 0: all
-  std::optional<double> top_p;               // (0, 1]
-  std::optional<double> min_p;               // [0, 1): relative to the most likely token
-  std::optional<double> repetition_penalty;  // > 0, on tokens of prompt and output
-  std::optional<double> presence_penalty;    // [-2, 2], on tokens of the output
-  std::optional<double> frequency_penalty;   // [-2, 2], per occurrence in the output
+  std::optional<double> temperature;                  // 0: greedy
+  std::optional<int> top_k;                           // 0: all
+  std::optional<double> top_p;                        // (0, 1]
+  std::optional<double> min_p;                        // [0, 1): relative to the most likely token
+  std::optional<double> repetition_penalty;           // > 0, on tokens of prompt and output
+  std::optional<double> presence_penalty;             // [-2, 2], on tokens of the output
+  std::optional<double> frequency_penalty;            // [-2, 2], per occurrence in the output
   std::vector<std::pair<int32_t, float>> logit_bias;  // token, [-100, 100]
   std::optional<uint64_t> seed;  // same request, same seed: same tokens; absent: drawn, reported
 };

@@ -19,10 +19,10 @@ struct EngineStatistics {
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   int64_t num_steps = 0;
-  int64_t num_stopped_steps = 0;  // abandoned because nobody wanted them any more
-  double step_seconds = 0;        // in steps, what lies between two of them included
-  double sampling_seconds = 0;    // of these, choosing tokens
-  double between_seconds = 0;     // of these, while no thread computed: planning and hand-over
+  int64_t num_stopped_steps = 0;      // abandoned because nobody wanted them any more
+  double step_seconds = 0;            // in steps, what lies between two of them included
+  double sampling_seconds = 0;        // of these, choosing tokens
+  double between_seconds = 0;         // of these, while no thread computed: planning and hand-over
   double idle_thread_seconds = 0;     // of all compute threads, between and while choosing tokens
   double compute_thread_seconds = 0;  // of all compute threads, all together
 

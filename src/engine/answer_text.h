@@ -32,7 +32,8 @@ class AnswerText {
   // Takes the next token, unless finished.  Returns the text that became certain, valid until the
   // next call.
   std::string_view Add(int32_t token);
-  // The same for an answer whose text somebody else makes: only the end token and max_tokens end it.
+  // The same for an answer whose text somebody else makes: only the end token and max_tokens end
+  // it.
   void Pass(int32_t token);
   // Ends the answer from outside; what was held back becomes certain.
   std::string_view End(FinishReason reason);

@@ -33,6 +33,8 @@ Status CheckPrompt(const ModelInstance& model, const std::vector<BatchRow>& prom
   return Status::Ok();
 }
 
+}  // namespace
+
 Status CheckRequest(const ModelInstance& model, const GenerationRequest& request) {
   RETURN_IF_ERROR(request.sampling.Validate(model.config().vocab_size));
   RETURN_IF_ERROR(CheckPrompt(model, request.prompt));
@@ -47,8 +49,6 @@ Status CheckRequest(const ModelInstance& model, const GenerationRequest& request
   }
   return Status::Ok();
 }
-
-}  // namespace
 
 BatchEngine::BatchEngine(ModelInstance& model, const BatchLimits& limits)
     : model_(model), limits_(limits) {
@@ -140,8 +140,8 @@ void BatchEngine::GatherBatch() {
     rows_.insert(rows_.end(), rows.begin(), rows.end());
     slices_.push_back(run.Slice(share.rows));
     if (!run.WantsLogits(share.rows)) continue;
-    choices_.push_back({.run = &run, .logits = std::span(logits_).subspan(choices_.size() * vocab,
-                                                                           vocab)});
+    choices_.push_back(
+        {.run = &run, .logits = std::span(logits_).subspan(choices_.size() * vocab, vocab)});
     logit_rows_.push_back(static_cast<int32_t>(rows_.size()) - 1);
   }
 }
@@ -159,16 +159,16 @@ Status BatchEngine::Forward() {
 void BatchEngine::ChooseTokens() {
   const Clock::time_point start = Clock::now();
   std::fill(choosing_.begin(), choosing_.end(), 0.0);
-  model_.context().ParallelForAll(
-      std::ssize(choices_), 1, [&](int64_t begin, int64_t end, int slot) {
-        const Clock::time_point began = Clock::now();
-        const auto own = static_cast<size_t>(slot);
-        for (int64_t i = begin; i < end; ++i) {
-          const Choice& choice = choices_[static_cast<size_t>(i)];
-          choice.run->Choose(choice.logits, choosers_[own]);
-        }
-        choosing_[own] += SecondsSince(began);
-      });
+  model_.context().ParallelForAll(std::ssize(choices_), 1,
+                                  [&](int64_t begin, int64_t end, int slot) {
+                                    const Clock::time_point began = Clock::now();
+                                    const auto own = static_cast<size_t>(slot);
+                                    for (int64_t i = begin; i < end; ++i) {
+                                      const Choice& choice = choices_[static_cast<size_t>(i)];
+                                      choice.run->Choose(choice.logits, choosers_[own]);
+                                    }
+                                    choosing_[own] += SecondsSince(began);
+                                  });
   times_.choose_seconds = SecondsSince(start);
   times_.choose_work_seconds = std::accumulate(choosing_.begin(), choosing_.end(), 0.0);
 }

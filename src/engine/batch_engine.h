@@ -25,6 +25,9 @@ struct BatchLimits {
   int64_t max_rows = 0;       // of one step; 0: kMaxBatchRows
 };
 
+// What Submit demands of a request; callable from any thread.
+Status CheckRequest(const ModelInstance& model, const GenerationRequest& request);
+
 // Used by the step thread alone.  The model must outlive it and have a tokenizer.
 class BatchEngine {
  public:

@@ -89,8 +89,8 @@ void SequenceRun::Choose(std::span<float> logits, ChooserMemory& memory) {
     std::copy(logits.begin(), logits.end(), adjusted.begin());
   }
   counts_.Apply(request_.sampling, adjusted);
-  chosen_ = memory.sampler.Choose(
-      adjusted, request_.sampling, {.seed = result_.seed, .choice = 0, .position = state_.len()});
+  chosen_ = memory.sampler.Choose(adjusted, request_.sampling,
+                                  {.seed = result_.seed, .choice = 0, .position = state_.len()});
   if (with_logprobs && chosen_) NoteLogprobs(logits, *chosen_, memory.sampler);
 }
 

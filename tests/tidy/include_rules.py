@@ -1,4 +1,4 @@
-"""Holds the includes of src/ against the table in ARCHITECTURE.md.
+"""Holds the includes of src/ and of the public headers against the table in ARCHITECTURE.md.
 
 The table has the columns rank, folder, may include.  An entry is a folder, or a folder with the
 headers it is limited to: kv (view.h).  base is allowed everywhere and not listed.  A test may
