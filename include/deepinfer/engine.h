@@ -40,7 +40,7 @@ struct EngineOptions {
     kCompact,  // the last prefill_keep tokens only, as deployed
   };
 
-  std::string model_dir;         // a checkpoint as released
+  std::string model_dir{};       // a checkpoint as released
   int threads = 0;               // compute threads; 0: as many as the process may use
   int64_t max_sequences = 16;    // requests in flight; the others wait
   int64_t max_model_len = 0;     // tokens of prompt and answer together; 0: what the model allows
@@ -50,9 +50,9 @@ struct EngineOptions {
   Prefill prefill = Prefill::kCompact;
   int64_t prefill_keep = 140;        // of kMask and kCompact; at least the model's window
   int64_t max_unread_tokens = 1024;  // of an answer, before it pauses
-  std::string isa;                   // scalar, avx2, avx512; empty: the best one
+  std::string isa{};                 // scalar, avx2, avx512; empty: the best one
   // Called while the model is loaded, on the caller's thread: files opened, of all.
-  std::function<void(int64_t done, int64_t total)> on_load;
+  std::function<void(int64_t done, int64_t total)> on_load{};
 };
 
 // Move-only handle of a loaded model and the threads that compute on it; the destructor is

@@ -1,9 +1,18 @@
 // What an engine has done and is doing: a snapshot.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace deepinfer {
+
+// Steps of about the same size.
+struct StepsOfSize {
+  int64_t num_steps = 0;
+  int64_t tokens = 0;
+  double seconds = 0;
+};
 
 // Sums are since the engine was opened.
 struct EngineStatistics {
@@ -26,8 +35,12 @@ struct EngineStatistics {
   double idle_thread_seconds = 0;     // of all compute threads, between and while choosing tokens
   double compute_thread_seconds = 0;  // of all compute threads, all together
 
+  // By their tokens, which are prompt tokens and one for each answer that goes on: element i holds
+  // steps of more than 2^(i-1) and at most 2^i, the last one also those of more.
+  std::array<StepsOfSize, 17> steps_by_size{};
+
   // The last step that ran:
-  int64_t last_step_tokens = 0;  // rows: prompt tokens and one for each answer that goes on
+  int64_t last_step_tokens = 0;
   int64_t last_step_sequences = 0;
   double last_step_seconds = 0;
 

@@ -1,6 +1,7 @@
 #include "engine/engine_loop.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -165,6 +166,11 @@ void EngineLoop::RecordStep(Clock::time_point begin, bool stopped) {
   figures_.idle_thread_seconds +=
       threads * (between + times.choose_seconds) - times.choose_work_seconds;
   figures_.compute_thread_seconds += threads * seconds;
+  const auto size = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(times.rows - 1)));
+  StepsOfSize& alike = figures_.steps_by_size[std::min(size, figures_.steps_by_size.size() - 1)];
+  ++alike.num_steps;
+  alike.tokens += times.rows;
+  alike.seconds += seconds;
   figures_.last_step_tokens = times.rows;
   figures_.last_step_sequences = times.sequences;
   figures_.last_step_seconds = seconds;

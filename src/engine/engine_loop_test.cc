@@ -249,6 +249,14 @@ TEST_F(EngineLoopTest, FiguresAddUp) {
   EXPECT_EQ(figures.output_tokens, 30);
   EXPECT_GE(figures.num_steps, 20);
   EXPECT_GT(figures.step_seconds, 0);
+  int64_t steps = 0;
+  int64_t tokens = 0;
+  for (const StepsOfSize& alike : figures.steps_by_size) {
+    steps += alike.num_steps;
+    tokens += alike.tokens;
+  }
+  EXPECT_EQ(steps, figures.num_steps);
+  EXPECT_EQ(tokens, 8 + 30 - 2);  // the first token of an answer comes out of its prompt
   EXPECT_GE(figures.idle_share(), 0);
   EXPECT_LT(figures.idle_share(), 1);
   EXPECT_EQ(figures.kv_bytes, 0);
