@@ -59,7 +59,7 @@ clang-tidy: build ## run clang-tidy over src/ (minutes)
 
 install: setup ## install to PREFIX (/usr/local) under DESTDIR
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
-	@cmake --build --preset release -j $(JOBS) --target deepinfer
+	@cmake --build --preset release -j $(JOBS) --target deepinfer deepinfer_shared
 	@cmake --install build/release --prefix "$(PREFIX)"
 
 clean: ## remove build/

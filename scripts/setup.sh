@@ -8,7 +8,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config git ca-certificates
   clang clang-format clang-tidy libclang-rt-dev
   # libraries (docs/design/0001-libraries.md says what each is for)
-  libfmt-dev libspdlog-dev libexpected-dev libsimdjson-dev nlohmann-json3-dev libcli11-dev
+  libfmt-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev libcli11-dev
   libpcre2-dev libicu-dev libssl-dev libxxhash-dev libedit-dev
   # tests
   libgtest-dev libgmock-dev python3

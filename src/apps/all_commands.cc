@@ -1,6 +1,7 @@
 #include "apps/chat/command_chat.h"
 #include "apps/command.h"
 #include "apps/command_bench.h"
+#include "apps/command_bench_engine.h"
 #include "apps/command_inspect.h"
 #include "apps/command_logits.h"
 #include "apps/command_synth.h"
@@ -21,6 +22,7 @@ void AddAllCommands(CommandRegistry& registry) {
   AddVerifyGoldenCommand(registry);
   AddVerifyDeterminismCommand(registry);
   AddBenchCommands(registry);
+  AddBenchEngineCommand(registry);
 }
 
 }  // namespace deepinfer

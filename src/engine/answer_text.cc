@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "engine/model_instance.h"
 
 namespace deepinfer {
 namespace {
@@ -12,6 +13,14 @@ constexpr int64_t kBytesPerToken = 8;
 constexpr int64_t kMaxReservedBytes = 1 << 16;
 
 }  // namespace
+
+AnswerLimits LimitsOf(const ModelInstance& model, const GenerationRequest& request) {
+  const int64_t room = model.max_model_len() - static_cast<int64_t>(request.prompt.size());
+  AnswerLimits limits{.stop = request.stop, .end_token = std::nullopt, .max_tokens = room};
+  if (!request.ignore_eos) limits.end_token = model.config().eos_token;
+  if (request.max_tokens > 0) limits.max_tokens = std::min(request.max_tokens, room);
+  return limits;
+}
 
 AnswerText::AnswerText(const Tokenizer& tokenizer, AnswerLimits limits)
     : limits_(std::move(limits)), detokenizer_(tokenizer), stops_(limits_.stop) {
@@ -31,6 +40,16 @@ std::string_view AnswerText::Add(int32_t token) {
     if (!finished() && num_tokens_ == limits_.max_tokens) Finish(FinishReason::kLength);
   }
   return std::string_view(text_).substr(shown);
+}
+
+void AnswerText::Pass(int32_t token) {
+  CHECK(!finished());
+  ++num_tokens_;
+  if (token == limits_.end_token) {
+    finish_ = FinishReason::kStop;
+  } else if (num_tokens_ == limits_.max_tokens) {
+    finish_ = FinishReason::kLength;
+  }
 }
 
 std::string_view AnswerText::End(FinishReason reason) {

@@ -13,11 +13,16 @@
 
 namespace deepinfer {
 
+class ModelInstance;
+
 struct AnswerLimits {
   std::vector<std::string> stop;
   std::optional<int32_t> end_token;  // ends the answer and is not part of its text
   int64_t max_tokens = 1;            // at least 1
 };
+
+// Of a checked request on this model.
+AnswerLimits LimitsOf(const ModelInstance& model, const GenerationRequest& request);
 
 // Not thread-safe.  The tokenizer must outlive it.
 class AnswerText {
@@ -27,6 +32,9 @@ class AnswerText {
   // Takes the next token, unless finished.  Returns the text that became certain, valid until the
   // next call.
   std::string_view Add(int32_t token);
+  // The same for an answer whose text somebody else makes: only the end token and max_tokens end
+  // it.
+  void Pass(int32_t token);
   // Ends the answer from outside; what was held back becomes certain.
   std::string_view End(FinishReason reason);
 

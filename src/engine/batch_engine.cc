@@ -3,11 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 
 #include "base/check.h"
 
 namespace deepinfer {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 Status CheckPrompt(const ModelInstance& model, const std::vector<BatchRow>& prompt) {
   if (prompt.empty()) return InvalidArgument("prompt: found no tokens, expected at least one");
@@ -25,6 +33,8 @@ Status CheckPrompt(const ModelInstance& model, const std::vector<BatchRow>& prom
   return Status::Ok();
 }
 
+}  // namespace
+
 Status CheckRequest(const ModelInstance& model, const GenerationRequest& request) {
   RETURN_IF_ERROR(request.sampling.Validate(model.config().vocab_size));
   RETURN_IF_ERROR(CheckPrompt(model, request.prompt));
@@ -40,10 +50,8 @@ Status CheckRequest(const ModelInstance& model, const GenerationRequest& request
   return Status::Ok();
 }
 
-}  // namespace
-
 BatchEngine::BatchEngine(ModelInstance& model, const BatchLimits& limits)
-    : model_(model), limits_(limits), chooser_(model.config().vocab_size) {
+    : model_(model), limits_(limits) {
   CHECK(model.tokenizer() != nullptr);
   const int64_t planned = model.max_sequences();
   limits_.max_sequences =
@@ -53,6 +61,10 @@ BatchEngine::BatchEngine(ModelInstance& model, const BatchLimits& limits)
   limits_.max_rows = limits.max_rows > 0 ? std::min(limits.max_rows, kMaxBatchRows) : kMaxBatchRows;
   limits_.max_rows = std::max(limits_.max_rows, limits_.max_sequences);
   rows_.reserve(static_cast<size_t>(limits_.max_rows));
+  for (int slot = 0; slot < model.context().num_threads(); ++slot) {
+    choosers_.emplace_back(model.config().vocab_size);
+  }
+  choosing_.resize(choosers_.size());
 }
 
 Result<BatchEngine::RequestId> BatchEngine::Submit(GenerationRequest request,
@@ -81,12 +93,16 @@ void BatchEngine::Cancel(RequestId id) {
 }
 
 Status BatchEngine::Step() {
+  times_ = {};
   Admit();
   if (running_.empty()) return Status::Ok();
   GatherBatch();
+  if (plan_.empty()) return Status::Ok();
+  times_ = {.rows = std::ssize(rows_), .sequences = std::ssize(plan_)};
   Status status = Forward();
   if (status.ok()) {
-    Distribute();
+    ChooseTokens();
+    Advance();
   } else if (status.code() == ErrorCode::kCancelled) {
     return status;
   } else {
@@ -115,34 +131,55 @@ void BatchEngine::GatherBatch() {
   rows_.clear();
   slices_.clear();
   logit_rows_.clear();
+  choices_.clear();
+  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   for (const StepShare& share : plan_) {
     SequenceRun& run = *running_[share.sequence].run;
     run.StepBegins();
     const std::span<const BatchRow> rows = run.Rows(share.rows);
     rows_.insert(rows_.end(), rows.begin(), rows.end());
     slices_.push_back(run.Slice(share.rows));
-    if (run.WantsLogits(share.rows)) logit_rows_.push_back(static_cast<int32_t>(rows_.size()) - 1);
+    if (!run.WantsLogits(share.rows)) continue;
+    choices_.push_back(
+        {.run = &run, .logits = std::span(logits_).subspan(choices_.size() * vocab, vocab)});
+    logit_rows_.push_back(static_cast<int32_t>(rows_.size()) - 1);
   }
 }
 
 Status BatchEngine::Forward() {
-  return model_.transformer().Forward(model_.context(),
-                                      {.rows = rows_, .slices = slices_, .logit_rows = logit_rows_},
-                                      {.logits = logits_.data(), .main_hidden = nullptr});
+  const Clock::time_point start = Clock::now();
+  Status status = model_.transformer().Forward(
+      model_.context(), {.rows = rows_, .slices = slices_, .logit_rows = logit_rows_},
+      {.logits = logits_.data(), .main_hidden = nullptr});
+  times_.forward_seconds = SecondsSince(start);
+  return status;
 }
 
-void BatchEngine::Distribute() {
-  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
-  size_t row = 0;          // of the batch, behind the share
-  size_t next_logits = 0;  // rows of logits_ given away
+// One sequence a thread: a choice depends on its own logits only.
+void BatchEngine::ChooseTokens() {
+  const Clock::time_point start = Clock::now();
+  std::fill(choosing_.begin(), choosing_.end(), 0.0);
+  model_.context().ParallelForAll(std::ssize(choices_), 1,
+                                  [&](int64_t begin, int64_t end, int slot) {
+                                    const Clock::time_point began = Clock::now();
+                                    const auto own = static_cast<size_t>(slot);
+                                    for (int64_t i = begin; i < end; ++i) {
+                                      const Choice& choice = choices_[static_cast<size_t>(i)];
+                                      choice.run->Choose(choice.logits, choosers_[own]);
+                                    }
+                                    choosing_[own] += SecondsSince(began);
+                                  });
+  times_.choose_seconds = SecondsSince(start);
+  times_.choose_work_seconds = std::accumulate(choosing_.begin(), choosing_.end(), 0.0);
+}
+
+void BatchEngine::Advance() {
+  size_t next = 0;  // of choices_
   for (const StepShare& share : plan_) {
-    row += static_cast<size_t>(share.rows);
-    std::span<float> logits;
-    if (next_logits < logit_rows_.size() &&
-        logit_rows_[next_logits] == static_cast<int32_t>(row) - 1) {
-      logits = std::span(logits_).subspan(next_logits++ * vocab, vocab);
-    }
-    running_[share.sequence].run->Advance(share.rows, logits, chooser_);
+    SequenceRun* run = running_[share.sequence].run.get();
+    const bool chosen = next < choices_.size() && choices_[next].run == run;
+    run->Advance(chosen);
+    if (chosen) ++next;
   }
 }
 

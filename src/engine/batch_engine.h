@@ -25,6 +25,9 @@ struct BatchLimits {
   int64_t max_rows = 0;       // of one step; 0: kMaxBatchRows
 };
 
+// What Submit demands of a request; callable from any thread.
+Status CheckRequest(const ModelInstance& model, const GenerationRequest& request);
+
 // Used by the step thread alone.  The model must outlive it and have a tokenizer.
 class BatchEngine {
  public:
@@ -41,6 +44,16 @@ class BatchEngine {
   // Ends a request that has not finished, with what there is (FinishReason::kCancelled).
   // Must not be called by a listener.
   void Cancel(RequestId id);
+
+  // What the last Step() did and how long its parts took.
+  struct StepTimes {
+    int64_t rows = 0;       // 0: nothing could run
+    int64_t sequences = 0;  // of these rows
+    double forward_seconds = 0;
+    double choose_seconds = 0;       // all threads together choosing tokens
+    double choose_work_seconds = 0;  // the sum of what each of them worked meanwhile
+  };
+  const StepTimes& last_step() const { return times_; }
 
   // Admits what there is room for, runs one step and tells the listeners.  Cancelled when the
   // context was asked to stop: all requests are as they were, and the next call repeats the step.
@@ -67,7 +80,8 @@ class BatchEngine {
   void Admit();
   void GatherBatch();
   Status Forward();
-  void Distribute();
+  void ChooseTokens();
+  void Advance();
   void DeliverFinished();
 
   ModelInstance& model_;
@@ -83,7 +97,14 @@ class BatchEngine {
   std::vector<SequenceSlice> slices_;
   std::vector<int32_t> logit_rows_;
   std::vector<float> logits_;  // [admitted at most, vocab_size]
-  ChooserMemory chooser_;
+  struct Choice {
+    SequenceRun* run;
+    std::span<float> logits;
+  };
+  std::vector<Choice> choices_;
+  std::vector<ChooserMemory> choosers_;  // [threads of the context]
+  std::vector<double> choosing_;         // [threads of the context] seconds
+  StepTimes times_;
 };
 
 }  // namespace deepinfer

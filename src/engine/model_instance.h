@@ -54,6 +54,9 @@ class ModelInstance {
   // Sequences of that length that there is KV memory for.
   int64_t max_sequences() const { return options_.max_sequences; }
   const Path& dir() const { return options_.dir; }
+  // KV memory that sequences hold, and that there is.  Of the step thread.
+  int64_t kv_bytes_in_use() const { return pool_->num_in_use() * layout_->block_bytes(); }
+  int64_t kv_bytes() const { return pool_->num_blocks() * layout_->block_bytes(); }
   // Bytes of all tensors of the checkpoint.
   int64_t weight_bytes() const;
 

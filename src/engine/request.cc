@@ -1,5 +1,7 @@
 #include "engine/request.h"
 
+#include <random>
+
 namespace deepinfer {
 
 std::string_view FinishReasonName(FinishReason reason) {
@@ -12,6 +14,11 @@ std::string_view FinishReasonName(FinishReason reason) {
       return "cancelled";
   }
   return "?";
+}
+
+uint64_t DrawSeed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
 }
 
 std::vector<BatchRow> TextRows(const std::vector<int32_t>& tokens) {

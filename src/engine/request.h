@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "deepinfer/answer.h"
 #include "kv/sequence_state.h"
 #include "model/prefill.h"
 #include "model/transformer.h"
@@ -29,14 +31,17 @@ struct GenerationRequest {
   // all.  Its bits must be those of a cold start of this prompt (ReusableTokens, engine/reuse.h).
   std::optional<SequenceState> state;
   bool keep_state = false;  // hand the state back with the result
+  // false: the listener makes the text out of OnToken and finds the stop strings in it; the request
+  // ends at the end token or max_tokens, its result has no text and no OnText is called.
+  bool make_text = true;
 };
 
-enum class FinishReason {
-  kStop,       // the end token, or a stop string
-  kLength,     // max_tokens, or the context is full
-  kCancelled,  // the caller asked; the result is what there was
+// A token as it was chosen.
+struct ChosenToken {
+  int32_t token = 0;
+  float logprob = 0;                  // of the model's own distribution, if the request asked
+  std::span<const TokenLogprob> top;  // the best ones, if it asked; valid during the call
 };
-std::string_view FinishReasonName(FinishReason reason);  // "stop", "length", "cancelled"
 
 struct GenerationResult {
   std::vector<int32_t> tokens;  // the end token included when it ended the text
@@ -54,17 +59,26 @@ struct GenerationResult {
   std::optional<SequenceState> state;  // over prompt and all tokens but the last; if asked for
 };
 
-// Hears of one request, on the step thread: any number of OnPrefill and OnText, then OnFinish once.
+// Hears of one request, on the step thread: OnStart when its first step begins, any number of
+// OnPrefill, OnToken and OnText, then OnFinish once.
 class RequestListener {
  public:
   virtual ~RequestListener() = default;
+  // Asked before each step: whether there is room for one more token.  Without it the request sits
+  // the step out.
+  virtual bool HasRoom() const { return true; }
+  virtual void OnStart() {}
   // Prompt rows that are computed, of all.
   virtual void OnPrefill(int64_t /*done*/, int64_t /*total*/) {}
+  virtual void OnToken(const ChosenToken& /*token*/) {}
   // A piece of text that is certain: whole UTF-8, never part of a stop string.  An error ends the
   // request with it.
   virtual Status OnText(std::string_view /*text*/) { return Status::Ok(); }
   virtual void OnFinish(Result<GenerationResult> result) = 0;
 };
+
+// For a request without one.
+uint64_t DrawSeed();
 
 // Text rows of token ids from position 0.
 std::vector<BatchRow> TextRows(const std::vector<int32_t>& tokens);

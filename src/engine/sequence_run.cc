@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "base/check.h"
 
@@ -12,19 +11,6 @@ namespace {
 
 // Room for tokens made at the start, so that answers of usual length never grow their result.
 constexpr int64_t kMaxReservedTokens = 1 << 14;
-
-uint64_t DrawSeed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
-AnswerLimits LimitsOf(const ModelInstance& model, const GenerationRequest& request) {
-  const int64_t room = model.max_model_len() - static_cast<int64_t>(request.prompt.size());
-  AnswerLimits limits{.stop = request.stop, .end_token = std::nullopt, .max_tokens = room};
-  if (!request.ignore_eos) limits.end_token = model.config().eos_token;
-  if (request.max_tokens > 0) limits.max_tokens = std::min(request.max_tokens, room);
-  return limits;
-}
 
 SequenceState StateFor(ModelInstance& model, GenerationRequest& request) {
   SequenceState state = request.state ? *std::move(request.state) : model.NewSequence();
@@ -75,26 +61,27 @@ SequenceSlice SequenceRun::Slice(int64_t count) {
 }
 
 void SequenceRun::StepBegins() {
-  if (start_ == Clock::time_point{}) start_ = Clock::now();
+  if (start_ != Clock::time_point{}) return;
+  start_ = Clock::now();
+  listener_.OnStart();
 }
 
-void SequenceRun::Advance(int64_t count, std::span<float> logits, ChooserMemory& memory) {
+void SequenceRun::Advance(bool chosen) {
   // The step is committed: the state already covers its rows.
   const bool prompt_rows = state_.len() <= result_.prompt_len;
   if (prompt_rows) listener_.OnPrefill(state_.len(), result_.prompt_len);
-  if (logits.empty()) return;
-  CHECK_GE(count, 1);
+  if (!chosen) return;
   const Clock::time_point now = Clock::now();
   if (prompt_rows) {
     prefilled_ = now;
     result_.prefill_seconds = std::chrono::duration<double>(now - start_).count();
   }
-  Status status = TakeToken(logits, memory);
+  Status status = TakeToken();
   result_.decode_seconds = std::chrono::duration<double>(Clock::now() - prefilled_).count();
   if (!status.ok()) failed_ = std::move(status);
 }
 
-Status SequenceRun::TakeToken(std::span<float> logits, ChooserMemory& memory) {
+void SequenceRun::Choose(std::span<float> logits, ChooserMemory& memory) {
   const bool with_logprobs = request_.sampling.num_logprobs >= 0;
   std::span<float> adjusted = logits;
   if (with_logprobs) {  // they are those of the untouched logits
@@ -102,18 +89,30 @@ Status SequenceRun::TakeToken(std::span<float> logits, ChooserMemory& memory) {
     std::copy(logits.begin(), logits.end(), adjusted.begin());
   }
   counts_.Apply(request_.sampling, adjusted);
-  const std::optional<int32_t> token = memory.sampler.Choose(
-      adjusted, request_.sampling, {.seed = result_.seed, .choice = 0, .position = state_.len()});
-  if (!token) {
+  chosen_ = memory.sampler.Choose(adjusted, request_.sampling,
+                                  {.seed = result_.seed, .choice = 0, .position = state_.len()});
+  if (with_logprobs && chosen_) NoteLogprobs(logits, *chosen_, memory.sampler);
+}
+
+Status SequenceRun::TakeToken() {
+  if (!chosen_) {
     return CorruptData(fmt::format(
         "position {}: found no logit that is a number, expected some: the weights may be damaged",
         state_.len()));
   }
-  counts_.AddOutput(*token);
-  result_.tokens.push_back(*token);
-  if (with_logprobs) NoteLogprobs(logits, *token, memory.sampler);
-  next_row_ = {.token = *token, .pos = state_.len()};
-  return ShowText(text_.Add(*token));
+  const int32_t token = *chosen_;
+  counts_.AddOutput(token);
+  result_.tokens.push_back(token);
+  next_row_ = {.token = token, .pos = state_.len()};
+  ChosenToken told{.token = token};
+  if (request_.sampling.num_logprobs >= 0) {
+    told.logprob = result_.logprobs.back();
+    told.top = std::span(result_.top).last(static_cast<size_t>(result_.num_top));
+  }
+  listener_.OnToken(told);
+  if (request_.make_text) return ShowText(text_.Add(token));
+  text_.Pass(token);
+  return Status::Ok();
 }
 
 void SequenceRun::NoteLogprobs(std::span<const float> logits, int32_t token, Sampler& sampler) {

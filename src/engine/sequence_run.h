@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -15,7 +16,7 @@
 
 namespace deepinfer {
 
-// Work memory for choosing tokens, shared by all sequences of the step thread.
+// Work memory for choosing tokens, one for each thread that does.
 struct ChooserMemory {
   explicit ChooserMemory(int64_t vocab_size)
       : sampler(vocab_size), adjusted(static_cast<size_t>(vocab_size)) {}
@@ -25,7 +26,7 @@ struct ChooserMemory {
 };
 
 // Allocates what it needs when it is made; a step only fills it (a result longer than expected may
-// grow).  Used by the step thread alone.  Model and listener must outlive it.
+// grow).  Used by the step thread alone, but for Choose.  Model and listener must outlive it.
 class SequenceRun {
  public:
   // The request has been checked.
@@ -33,17 +34,21 @@ class SequenceRun {
   SequenceRun(const SequenceRun&) = delete;
   SequenceRun& operator=(const SequenceRun&) = delete;
 
-  StepNeed need() const { return {.prompt_left = prompt_left(), .chunk = request_.chunk}; }
+  StepNeed need() const {
+    return {.prompt_left = prompt_left(), .chunk = request_.chunk, .paused = !listener_.HasRoom()};
+  }
   // The next `count` rows, and the same as a slice of a batch.
   std::span<const BatchRow> Rows(int64_t count) const;
   SequenceSlice Slice(int64_t count);
   // Whether a step of `count` rows ends in a token.
   bool WantsLogits(int64_t count) const { return count >= prompt_left(); }
 
-  // What a committed step of `count` rows means: prompt progress, or the next token and its text.
-  // logits: [vocab_size] of the last row, overwritten; empty unless WantsLogits(count).
-  // Afterwards the run may be finished().
-  void Advance(int64_t count, std::span<float> logits, ChooserMemory& memory);
+  // After a committed step that ends in a token: chooses it.  logits: [vocab_size] of the last row,
+  // overwritten.  Any thread may call it, also while other runs choose.
+  void Choose(std::span<float> logits, ChooserMemory& memory);
+  // What a committed step means: prompt progress, or, with `chosen`, the token that was chosen and
+  // its text.  Afterwards the run may be finished().
+  void Advance(bool chosen);
   void StepBegins();
 
   // Ends the run from outside.
@@ -57,7 +62,7 @@ class SequenceRun {
   using Clock = std::chrono::steady_clock;
 
   int64_t prompt_left() const { return std::max<int64_t>(0, result_.prompt_len - state_.len()); }
-  Status TakeToken(std::span<float> logits, ChooserMemory& memory);
+  Status TakeToken();
   void NoteLogprobs(std::span<const float> logits, int32_t token, Sampler& sampler);
   Status ShowText(std::string_view text);
 
@@ -66,7 +71,8 @@ class SequenceRun {
   SequenceState state_;
   TokenCounts counts_;
   AnswerText text_;
-  BatchRow next_row_;  // the last token, while decoding
+  std::optional<int32_t> chosen_;  // by the last Choose; nothing: no logit was a number
+  BatchRow next_row_;              // the last token, while decoding
   Status failed_;
   Clock::time_point start_{};
   Clock::time_point prefilled_{};

@@ -11,6 +11,7 @@ namespace deepinfer {
 struct StepNeed {
   int64_t prompt_left = 0;  // prompt rows that are not computed; 0: it decodes, one row a step
   int64_t chunk = 0;        // most prompt rows in one step; 0: as many as fit
+  bool paused = false;      // takes no part
 };
 
 // The rows of one sequence in a step.

@@ -77,4 +77,11 @@ void ExecContext::ParallelForSlots(int64_t count, int64_t grain, ThreadPool::Bod
   });
 }
 
+void ExecContext::ParallelForAll(int64_t count, int64_t grain, ThreadPool::Body body) {
+  pool_.Run(count, grain, [&](int64_t begin, int64_t end, int slot) {
+    const FlushDenormals flush;
+    body(begin, end, slot);
+  });
+}
+
 }  // namespace deepinfer

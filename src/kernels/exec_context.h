@@ -93,6 +93,8 @@ class ExecContext {
                    FunctionRef<void(int64_t begin, int64_t end)> body);
   // The same; slot in [0, num_threads()) names a work area that no other range uses meanwhile.
   void ParallelForSlots(int64_t count, int64_t grain, ThreadPool::Body body);
+  // The same whether or not a stop is requested: for short work that a committed step is owed.
+  void ParallelForAll(int64_t count, int64_t grain, ThreadPool::Body body);
   int num_threads() const { return pool_.num_threads(); }
 
   // Asks the running step to stop: it ends within the milliseconds that a range of work takes, with

@@ -318,7 +318,7 @@ Result<ModelConfig> ConfigOf(Preset preset, const PresetChanges& changes) {
   SetDependents(c);
   // The reader's own rules have the last word.
   Result<ModelConfig> parsed = ModelConfig::Parse(ConfigJson(c));
-  if (!parsed.ok()) return InvalidArgument(parsed.error().message());
+  if (!parsed.ok()) return InvalidArgument(parsed.status().message());
   return parsed;
 }
 

@@ -2,8 +2,10 @@
 """Compiles each header of src/ by itself, as if it were the first include of a source.
 
     python3 tests/tidy/headers_alone.py BUILD_DIR/compile_commands.json
+    python3 tests/tidy/headers_alone.py --public
 
 Flags come from a source of the header's folder, so that each is seen with its real libraries.
+--public compiles the headers of include/ instead, which see the standard library and each other.
 """
 
 import json
@@ -14,6 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
+PUBLIC_FLAGS = ('-std=c++20', '-Wall', '-Wextra', '-Wpedantic', '-Wshadow', '-Werror', '-Iinclude')
 KEPT_FLAGS = ('-D', '-I', '-isystem', '-std', '-W', '-m', '-f')
 
 
@@ -47,24 +50,26 @@ def flags_for(header, by_folder):
     return by_folder.get(folder) or next(iter(by_folder.values()))
 
 
-def headers():
+def headers(root):
     found = []
-    for folder, _, names in os.walk(os.path.join(ROOT, 'src')):
+    for folder, _, names in os.walk(os.path.join(ROOT, root)):
         found += [os.path.join(folder, name) for name in names if name.endswith('.h')]
     return sorted(os.path.relpath(path, ROOT) for path in found)
 
 
 def compile_alone(header, flags):
     """The compiler's complaint, or ''."""
-    source = f'#include "{os.path.relpath(header, "src")}"\n'
+    root = header.split(os.sep)[0]
+    source = f'#include "{os.path.relpath(header, root)}"\n'
     command = [os.environ.get('CXX', 'g++'), *flags, '-fsyntax-only', '-x', 'c++', '-']
     done = subprocess.run(command, input=source, capture_output=True, text=True, cwd=ROOT)
     return done.stderr if done.returncode else ''
 
 
 def main():
-    by_folder = flags_by_folder(sys.argv[1])
-    paths = headers()
+    public = sys.argv[1] == '--public'
+    by_folder = {'include': PUBLIC_FLAGS} if public else flags_by_folder(sys.argv[1])
+    paths = headers('include' if public else 'src')
     if not paths or not by_folder:
         sys.exit('headers_alone: found no header or no compile command')
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,4 +1,4 @@
-"""Holds the includes of src/ against the table in ARCHITECTURE.md.
+"""Holds the includes of src/ and of the public headers against the table in ARCHITECTURE.md.
 
 The table has the columns rank, folder, may include.  An entry is a folder, or a folder with the
 headers it is limited to: kv (view.h).  base is allowed everywhere and not listed.  A test may
@@ -73,7 +73,8 @@ def _may_include(file, path, rows):
 
 def _exists(tree, file, path):
     beside = f'{os.path.dirname(file.path)}/{path}'
-    return (f'src/{path}' in tree.all_paths or path in tree.all_paths or
+    return (f'src/{path}' in tree.all_paths or f'include/{path}' in tree.all_paths or
+            path in tree.all_paths or
             file.path.startswith('tests/') and beside in tree.all_paths)
 
 

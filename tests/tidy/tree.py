@@ -59,8 +59,10 @@ class SourceFile:
 
     @property
     def folder(self):
-        """The folder of src/ this file belongs to, or ''."""
+        """The folder of src/ this file belongs to, `deepinfer` for public headers, or ''."""
         parts = self.path.split('/')
+        if parts[:2] == ['include', 'deepinfer']:
+            return 'deepinfer'
         return parts[1] if parts[0] == 'src' and len(parts) > 2 else ''
 
     def find(self, line, rule, message):

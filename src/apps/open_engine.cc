@@ -1,0 +1,45 @@
+#include "apps/open_engine.h"
+
+#include "apps/load_model.h"
+#include "apps/model_dir.h"
+#include "apps/progress.h"
+
+namespace deepinfer {
+namespace {
+
+EngineOptions::Prefill PublicMode(PrefillMode mode) {
+  switch (mode) {
+    case PrefillMode::kFull:
+      return EngineOptions::Prefill::kFull;
+    case PrefillMode::kExact:
+      return EngineOptions::Prefill::kExact;
+    case PrefillMode::kMask:
+      return EngineOptions::Prefill::kMask;
+    case PrefillMode::kCompact:
+      break;
+  }
+  return EngineOptions::Prefill::kCompact;
+}
+
+}  // namespace
+
+Result<Engine> OpenEngine(const GlobalOptions& global, const PrefillFlags& prefill,
+                          const EngineFlags& flags) {
+  ASSIGN_OR_RETURN(const Path dir, FindModelDir(global.model));
+  Progress progress("loading", ProgressUnit::kFiles);
+  return Engine::Open(
+      {.model_dir = dir,
+       .threads = global.threads,
+       .max_sequences = flags.max_sequences,
+       .max_model_len = global.max_model_len,
+       .max_batch_tokens = flags.max_batch_tokens,
+       .prefill_chunk = prefill.chunk,
+       .arithmetic = global.numerics == Numerics::kFp32 ? EngineOptions::Arithmetic::kFp32
+                                                        : EngineOptions::Arithmetic::kRelease,
+       .prefill = PublicMode(prefill.Options().mode),
+       .prefill_keep = prefill.keep,
+       .isa = ForcedIsa(),
+       .on_load = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+}
+
+}  // namespace deepinfer
