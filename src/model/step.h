@@ -47,7 +47,7 @@ struct CosSin {
   float* sin;
 };
 
-// What an index source chose and the layers after it reuse (section 7.5).
+// What an index source chose and the layers after it reuse (model.md section 7.5).
 struct Selection {
   int32_t* selected;      // [rows, index_top_k], ascending entries
   int32_t* num_selected;  // [rows]

@@ -29,7 +29,7 @@ void CommitStep(Step& step);
 // none is left.  step.h, x, selections and positions of the others move together.
 bool NarrowRows(Step& step, int layer);
 
-// DSpark's input (section 10): r(mean of the streams) of a target layer, before its block.
+// DSpark's input (model.md section 10): r(mean of the streams) of a target layer, before its block.
 void NoteDraftTarget(Step& step, int layer);
 
 }  // namespace deepinfer

@@ -74,7 +74,7 @@ KvShape Transformer::ShapeOf(const ModelConfig& config, Numerics numerics) {
   return shape;
 }
 
-// Model.md section 5, top level.
+// The top level of model.md section 5.
 Status Transformer::Forward(ExecContext& context, const ForwardBatch& batch,
                             const ForwardOutput& output, LayerObserver* observer) {
   const FlushDenormals flush;

@@ -88,8 +88,8 @@ struct TransformerParts {
   ExpertSource* experts = nullptr;
   NgramSource* ngram_tables = nullptr;  // null without n-gram memory
   Numerics numerics = Numerics::kRelease;
-  // Test switch for the published decode loop's quirk (section 7.6): while a group of ratio > 1 is
-  // open, its indexer scores the keys of the last KV source.
+  // Test switch for the published decode loop's quirk (model.md section 7.6): while a group of
+  // ratio > 1 is open, its indexer scores the keys of the last KV source.
   bool released_index_keys = false;
 };
 

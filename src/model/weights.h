@@ -77,7 +77,7 @@ struct LayerWeights {
   std::optional<NgramWeights> ngram;
 };
 
-// The three learnt rows of an image span (section 11.4); null without vision.
+// The three learnt rows of an image span (model.md section 11.4); null without vision.
 struct ImageMarkRows {
   const uint16_t* start = nullptr;  // [hidden] bf16
   const uint16_t* newline = nullptr;

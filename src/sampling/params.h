@@ -1,4 +1,4 @@
-// How the tokens of one request are chosen.  Order of application (serving.md sections 4 and 8):
+// How the tokens of one request are chosen.  Order of application (sampling.md section 1):
 // penalties and logit bias -> mask -> temperature -> top-k -> top-p -> min-p -> the race.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Chooses the token of a position by the race (serving.md section 4):
+// Chooses the token of a position by the race (sampling.md section 4):
 //
 //   token = argmax_v p(v) / E(seed, choice, position, v)
 //

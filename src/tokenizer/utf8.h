@@ -24,8 +24,9 @@ char32_t ReadCodePoint(std::string_view text, size_t& pos);
 void AppendCodePoint(char32_t code_point, std::string& out);
 
 // Decodes bytes that arrive in pieces.  Every maximal prefix of a valid sequence that turns out
-// wrong, and every other bad byte, becomes one U+FFFD (the Unicode Standard's recommended practice,
-// section 3.9), so the pieces together equal a lossy decode of the whole.
+// wrong, and every other bad byte, becomes one U+FFFD (the practice that the Unicode Standard
+// recommends under 3.9, Unicode Encoding Forms), so the pieces together equal a lossy decode of the
+// whole.
 // Thread-compatible.
 class LossyUtf8Decoder {
  public:

@@ -9,12 +9,13 @@ Exit status 1 when a rule is broken.  tidy_test.py shows that each rule fires.
 import os
 import sys
 
+import citation_rules
 import cpp_rules
 import include_rules
 import text_rules
 import tree
 
-RULES = text_rules.RULES + cpp_rules.RULES + include_rules.RULES
+RULES = text_rules.RULES + citation_rules.RULES + cpp_rules.RULES + include_rules.RULES
 
 
 def findings_of(files):

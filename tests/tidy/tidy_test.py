@@ -2,6 +2,7 @@
 
 import unittest
 
+import citation_rules
 import cpp_rules
 import cpp_scan
 import include_rules
@@ -276,6 +277,48 @@ class TextTest(unittest.TestCase):
             README_md='[a](b.md) [c](https://x.org) [d](#e) [f](README.md#g)\n')), ['link'])
         self.assertEqual(rules_of(text_rules.check_markdown, tree_of(README_md='a\n' * 121)),
                          ['readme'])
+
+
+# Put together here, so that the rule does not take these snippets for citations.
+SECTION = 'sec' + 'tion'
+
+
+class CitationTest(unittest.TestCase):
+    PAGES = {'docs__a_md': '# A\n## 2. Two\n### 2.1 Part\n## 3 Three\n',
+             'docs__formats__b_md': '# B\n## 7. Seven\n'}
+
+    def check(self, text, name='src__x__x_h'):
+        return [finding.message for finding in
+                citation_rules.check_citations(tree_of(**{**self.PAGES, name: text}))]
+
+    def test_sections_that_exist(self):
+        for text in (f'// (a.md {SECTION} 2.1)', f'// a.md {SECTION}s 2 and 3.',
+                     f'// b.md {SECTION} 7', f'// docs/formats/b.md {SECTION} 7: a',
+                     f'// a.md\n// {SECTION}s 2 to 3', f'// a.md {SECTION} 2, b.md {SECTION} 7',
+                     f'// a.md and {SECTION}s'):
+            self.assertEqual(self.check(text + '\n'), [], text)
+        for text in (f'[b.md](formats/b.md) {SECTION} 7', f'`a.md` {SECTION} 2'):
+            self.assertEqual(self.check(text + '\n', 'docs__c_md'), [], text)
+
+    def test_sections_that_do_not_exist(self):
+        for text in (f'// (a.md {SECTION} 2.2)', f'// a.md {SECTION}s 2 and 4.',
+                     f'// a.md {SECTION} 7', f'// a.md\n// {SECTION}s 2, 3, 3.1',
+                     f'// {SECTION} 2 of something'):
+            self.assertEqual(len(self.check(text + '\n')), 1, text)
+
+    def test_document_that_does_not_exist(self):
+        self.assertEqual(self.check(f'// none.md {SECTION} 2\n'),
+                         [f'{SECTION} 2: none.md does not exist'])
+        self.assertEqual(len(self.check(f'// formats/a.md {SECTION} 2\n')), 1)
+
+    def test_without_a_document_the_page_itself_or_the_last_one_is_meant(self):
+        self.assertEqual(self.check(f'// a.md {SECTION} 2\n// {SECTION} 3\n'), [])
+        self.assertEqual(len(self.check(f'// b.md {SECTION} 7\n// {SECTION} 3\n')), 1)
+        page = f'## 1. One\na.md {SECTION} 2, {SECTION} 1, {SECTION} 3\n'
+        self.assertEqual(self.check(page, 'docs__c_md'), ['docs/c.md has no ' + SECTION + ' 3'])
+
+    def test_data_is_not_read(self):
+        self.assertEqual(self.check(f'none.md {SECTION} 2\n', 'tests__data__x_txt'), [])
 
 
 TABLE = '''# Architecture

@@ -12,7 +12,7 @@ namespace {
 // Rows whose queries and outputs are held at once: 64 heads of 512 are 128 KB a row.
 constexpr int64_t kTileRows = 256;
 
-// kv = act_quant(rope(RMSNorm(wkv x))), stored in the cache format (section 6).
+// kv = act_quant(rope(RMSNorm(wkv x))), stored in the cache format (model.md section 6).
 void StoreWindowRows(Step& step, int layer, const Operand& x) {
   const ModelConfig& c = step.config();
   const AttentionWeights& w = step.parts.weights->layers[static_cast<size_t>(layer)].attention;
