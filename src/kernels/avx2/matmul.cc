@@ -119,7 +119,7 @@ struct LastGroup {
   alignas(32) uint8_t codes[2 * kHalfBytes];
   uint8_t scales[4];
 
-  [[gnu::always_inline]] LastGroup(const Unpacker& unpacker, int64_t row, int64_t column) {
+  [[gnu::always_inline]] void Load(const Unpacker& unpacker, int64_t row, int64_t column) {
     const int64_t end = unpacker.w.k;
     const auto copy = [](uint8_t* to, const uint8_t* begin, const uint8_t* stop) {
       __builtin_memcpy(to, begin, static_cast<size_t>(stop - begin));
@@ -142,6 +142,13 @@ struct DirectPiece {
   const float* x;  // [rows][x_stride] widened
   int64_t x_stride;
   Lanes* kept;  // [rows][kBlockOutputs]
+};
+
+// A group of one output.
+template <class Unpacker>
+struct OutputGroup {
+  const uint8_t* codes;
+  typename Unpacker::Scales scales;
 };
 
 template <class Unpacker, int kRows, int kOutputs>
@@ -167,20 +174,26 @@ struct DirectTile {
       }
     }
   }
-  // One group of output o; x: its columns of the first row.
-  [[gnu::always_inline]] void Add(int o, const uint8_t* codes,
-                                  const typename Unpacker::Scales& scales, const float* x,
+  // One group of every output; x: its columns of the first row.  The chains of all outputs take
+  // their steps in turn: a processor that waits for one finds work in the others.
+  [[gnu::always_inline]] void Add(const OutputGroup<Unpacker> (&groups)[kOutputs], const float* x,
                                   int64_t x_stride) {
 #pragma GCC unroll 8
     for (int half = 0; half < 2; ++half) {
-      __m256 w[2 * Unpacker::kVectors];
-      Unpacker::UnpackHalf(codes, scales, half, w);
+      __m256 w[kOutputs][2 * Unpacker::kVectors];
+#pragma GCC unroll 8
+      for (int o = 0; o < kOutputs; ++o) {
+        Unpacker::UnpackHalf(groups[o].codes, groups[o].scales, half, w[o]);
+      }
 #pragma GCC unroll 8
       for (int i = 0; i < 2 * Unpacker::kVectors; ++i) {
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           const __m256 xv = _mm256_load_ps(x + r * x_stride + i * kVector / 2 + half * 8);
-          lanes[r][o][half] = _mm256_fmadd_ps(xv, w[i], lanes[r][o][half]);
+#pragma GCC unroll 8
+          for (int o = 0; o < kOutputs; ++o) {
+            lanes[r][o][half] = _mm256_fmadd_ps(xv, w[o][i], lanes[r][o][half]);
+          }
         }
       }
     }
@@ -197,8 +210,8 @@ void MultiplyDirect(const DirectPiece<Unpacker>& job, int64_t n, int64_t o) {
   const int64_t whole = Min(unpacker.w.k / kGroup * kGroup, piece.end);
   DirectTile<Unpacker, kRows, kOutputs> tile;
   tile.Load(job.kept + o);
+  OutputGroup<Unpacker> groups[kOutputs];
   for (int64_t at = piece.begin; at < whole; at += kGroup) {
-    const float* x = job.x + (at - piece.begin);
     auto scales = Unpacker::LoadScales(unpacker.ScalesAt(n, at));
 #pragma GCC unroll 8
     for (int i = 0; i < kOutputs; ++i) {
@@ -207,16 +220,18 @@ void MultiplyDirect(const DirectPiece<Unpacker>& job, int64_t n, int64_t o) {
       if constexpr (Unpacker::kScaleRows == 1) {
         scales = Unpacker::LoadScales(unpacker.ScalesAt(n + i, at));
       }
-      tile.Add(i, unpacker.CodesAt(n + i, at), scales, x, job.x_stride);
+      groups[i] = {unpacker.CodesAt(n + i, at), scales};
     }
+    tile.Add(groups, job.x + (at - piece.begin), job.x_stride);
   }
   if (whole < piece.end) {
-    const float* x = job.x + (whole - piece.begin);
+    LastGroup<Unpacker> last[kOutputs];
 #pragma GCC unroll 8
     for (int i = 0; i < kOutputs; ++i) {
-      const LastGroup<Unpacker> last(unpacker, n + i, whole);
-      tile.Add(i, last.codes, Unpacker::LoadScales(last.scales), x, job.x_stride);
+      last[i].Load(unpacker, n + i, whole);
+      groups[i] = {last[i].codes, Unpacker::LoadScales(last[i].scales)};
     }
+    tile.Add(groups, job.x + (whole - piece.begin), job.x_stride);
   }
   tile.Keep(job.kept + o);
 }
@@ -306,7 +321,8 @@ void UnpackPanel(const Unpacker& unpacker, const Panel& panel) {
       UnpackGroup<Unpacker>(unpacker.CodesAt(n, at), unpacker.ScalesAt(n, at), out);
     }
     if (whole == panel.piece.end) continue;
-    const LastGroup<Unpacker> last(unpacker, n, whole);
+    LastGroup<Unpacker> last;
+    last.Load(unpacker, n, whole);
     UnpackGroup<Unpacker>(last.codes, last.scales, out);
     out += kGroup;
   }
@@ -335,7 +351,8 @@ void PanelTile(const Panel& panel, Lanes* kept, int64_t o) {
       for (int i = 0; i < kOutputs; ++i) wv[i] = _mm256_load_ps(w + i * width + at + half * 8);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
-        const __m256 xv = _mm256_load_ps(x + r * width + at + half * 8);
+        __m256 xv = _mm256_load_ps(x + r * width + at + half * 8);
+        asm("" : "+x"(xv));  // in a register: GCC would read it again for every output
 #pragma GCC unroll 8
         for (int i = 0; i < kOutputs; ++i) {
           lanes[r][i][half] = _mm256_fmadd_ps(xv, wv[i], lanes[r][i][half]);
