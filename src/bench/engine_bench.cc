@@ -11,9 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double Ms(Clock::duration time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
+double Ms(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 // Of one request, by its arrival as planned: what waits to be submitted is waiting too.
 struct Timeline {

@@ -24,14 +24,14 @@ Quantiles QuantilesOf(std::vector<double> values);
 
 struct EngineBenchResult {
   EngineLoad load;
-  double seconds = 0;            // from the first arrival to the last end
-  Quantiles first_token_ms;      // from a request's arrival to its first token
-  Quantiles between_tokens_ms;   // from a token to the next of the same answer
-  Quantiles request_ms;          // from arrival to end
+  double seconds = 0;           // from the first arrival to the last end
+  Quantiles first_token_ms;     // from a request's arrival to its first token
+  Quantiles between_tokens_ms;  // from a token to the next of the same answer
+  Quantiles request_ms;         // from arrival to end
   double requests_per_second = 0;
   double prompt_tokens_per_second = 0;
   double output_tokens_per_second = 0;
-  EngineStatistics figures;      // of the load alone, the warm-up left out
+  EngineStatistics figures;  // of the load alone, the warm-up left out
 };
 
 // Called when a request has ended: how many have, of all.

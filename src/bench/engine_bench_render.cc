@@ -57,8 +57,8 @@ Json FiguresJson(const EngineStatistics& figures) {
 std::string EngineBenchText(const EngineBenchResult& result) {
   const EngineStatistics& figures = result.figures;
   std::string text = fmt::format(
-      "load {}: {} requests in {:.2f} s, {:.2f} a second; prompt {} tokens, {:.1f} a second; output "
-      "{} tokens, {:.1f} a second\n",
+      "load {}: {} requests in {:.2f} s, {:.2f} a second; prompt {} tokens, {:.1f} a second; "
+      "output {} tokens, {:.1f} a second\n",
       result.load.name, result.load.requests, result.seconds, result.requests_per_second,
       figures.prompt_tokens, result.prompt_tokens_per_second, figures.output_tokens,
       result.output_tokens_per_second);

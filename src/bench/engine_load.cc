@@ -95,15 +95,16 @@ Status ReadValue(const Json& json, T& value) {
   if constexpr (kIsFields<T>) {
     return ReadFields(json, value);
   } else {
-    const bool fits = std::is_same_v<T, std::string>   ? json.is_string()
-                      : std::is_same_v<T, double>      ? json.is_number()
-                      : std::is_same_v<T, uint64_t>    ? json.is_number_unsigned()
-                                                       : json.is_number_integer();
+    const bool fits = std::is_same_v<T, std::string> ? json.is_string()
+                      : std::is_same_v<T, double>    ? json.is_number()
+                      : std::is_same_v<T, uint64_t>  ? json.is_number_unsigned()
+                                                     : json.is_number_integer();
     if (!fits) {
-      return InvalidArgument(fmt::format(
-          "found {}, expected {}", json.dump(),
-          std::is_same_v<T, std::string> ? "a string"
-                                         : (std::is_same_v<T, double> ? "a number" : "an integer")));
+      return InvalidArgument(
+          fmt::format("found {}, expected {}", json.dump(),
+                      std::is_same_v<T, std::string>
+                          ? "a string"
+                          : (std::is_same_v<T, double> ? "a number" : "an integer")));
     }
     value = json.get<T>();
     return Status::Ok();
@@ -165,8 +166,7 @@ Status CheckLoad(const EngineLoad& load) {
                     load.in_flight, load.shared_len));
   }
   if (load.shared_share >= 0 && load.shared_share <= 1) return Status::Ok();
-  return InvalidArgument(
-      fmt::format("shared_share: found {}, expected 0 to 1", load.shared_share));
+  return InvalidArgument(fmt::format("shared_share: found {}, expected 0 to 1", load.shared_share));
 }
 
 const std::vector<EngineLoad>& BuiltIn() {

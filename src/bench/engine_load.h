@@ -22,8 +22,8 @@ struct LengthDistribution {
 struct EngineLoad {
   std::string name;
   int64_t requests = 32;
-  double rate = 0;          // arrivals a second, as of many independent users; 0: all at once
-  int64_t in_flight = 0;    // at most so many not yet ended; 0: no bound
+  double rate = 0;        // arrivals a second, as of many independent users; 0: all at once
+  int64_t in_flight = 0;  // at most so many not yet ended; 0: no bound
   LengthDistribution prompt{.min = 16, .max = 64};
   LengthDistribution output{.min = 16, .max = 64};
   double shared_share = 0;  // share of the requests whose prompts begin alike

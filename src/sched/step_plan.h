@@ -37,8 +37,8 @@ struct SchedulerLimits {
   int64_t max_num_seqs = 1;            // running at a time
   int64_t max_num_batched_tokens = 1;  // rows of a step; raised to max_num_seqs if it is lower
   // Prompt rows of one sequence in a step.  From 32,768 to 65,536 a prefill engine gains 2.7% of
-  // throughput for 1.95 times the latency (serving.md section 1).  An engine whose forward pass
-  // takes fewer rows says so through max_num_batched_tokens, which then binds first.
+  // throughput for 1.95 times the latency (by the release's deployment guide).  An engine whose
+  // forward pass takes fewer rows says so through max_num_batched_tokens, which then binds first.
   int64_t max_chunk = 32'768;
   int64_t step_time_budget_us = 0;  // 0: none
   int64_t aging_us = 5'000'000;     // waiting so long lifts a request by one priority
