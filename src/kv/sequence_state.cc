@@ -41,6 +41,7 @@ SequenceState SequenceState::FromPrefix(const CachedPrefix& hit, std::span<const
   for (const BlockRef& block : hit.blocks) state.AppendBlock(block.Share());
   state.len_ = start;
   state.entries_len_ = hit.len;
+  state.first_rollback_ = hit.len;
   state.replay = hit.replay;
   for (int64_t back = 1; back <= look_back; ++back) {
     state.history_[static_cast<size_t>((start - back) % layout.history_rows())] =
@@ -138,21 +139,31 @@ void SequenceState::AppendBlock(BlockRef block) {
   blocks_.push_back(std::move(block));
 }
 
-Status SequenceState::Reserve(int64_t num_tokens) {
-  const int64_t end = len_ + num_tokens;
-  const int64_t needed = BlocksFor(end);
-  const int64_t held = static_cast<int64_t>(blocks_.size());
+bool SequenceState::WritesSharedTail(int64_t num_tokens) const {
   const auto tail = static_cast<size_t>(entries_len_ / kBlockTokens);  // first that is written
-  const bool copy_tail =
-      end > entries_len_ && tail < blocks_.size() && !blocks_[tail].IsExclusive();
-  const int64_t wanted = std::max<int64_t>(0, needed - held) + (copy_tail ? 1 : 0);
+  return len_ + num_tokens > entries_len_ && tail < blocks_.size() && !blocks_[tail].IsExclusive();
+}
+
+int64_t SequenceState::BlocksToReserve(int64_t num_tokens) const {
+  return std::max<int64_t>(0, BlocksFor(len_ + num_tokens) - num_blocks()) +
+         (WritesSharedTail(num_tokens) ? 1 : 0);
+}
+
+int64_t SequenceState::num_exclusive_blocks() const {
+  return std::ranges::count_if(blocks_, [](const BlockRef& block) { return block.IsExclusive(); });
+}
+
+Status SequenceState::Reserve(int64_t num_tokens) {
+  const int64_t needed = BlocksFor(len_ + num_tokens);
+  const int64_t wanted = BlocksToReserve(num_tokens);
   if (wanted > pool_->num_free()) {
     return ResourceExhausted(
         fmt::format("found {} free KV blocks of {} tokens, expected {} to extend a sequence of {} "
                     "tokens by {}",
                     pool_->num_free(), kBlockTokens, wanted, len_, num_tokens));
   }
-  if (copy_tail) {
+  if (WritesSharedTail(num_tokens)) {
+    const auto tail = static_cast<size_t>(entries_len_ / kBlockTokens);
     BlockRef copy = *pool_->Allocate();
     std::memcpy(copy.data(), blocks_[tail].data(), static_cast<size_t>(layout_->block_bytes()));
     block_table_[tail] = copy.data();
@@ -195,8 +206,8 @@ void SequenceState::Commit(const StepWrites& writes) {
 }
 
 void SequenceState::Rollback(int64_t num_tokens) {
-  CHECK_LE(num_tokens, std::min<int64_t>(len_, kMaxRollback));
-  CHECK_EQ(entries_len_, len_);
+  CHECK_GE(num_tokens, 0);
+  CHECK_LE(num_tokens, max_rollback());
   len_ -= num_tokens;
   entries_len_ = len_;
   while (static_cast<int64_t>(blocks_.size()) > BlocksFor(len_)) {
@@ -209,6 +220,7 @@ SequenceState SequenceState::Fork() const {
   SequenceState copy(*layout_, *pool_);
   copy.len_ = len_;
   copy.entries_len_ = entries_len_;
+  copy.first_rollback_ = first_rollback_;
   copy.rings_ = rings_;
   copy.groups_ = groups_;
   copy.history_ = history_;

@@ -13,6 +13,7 @@
 // Move-only; Fork() and Serialize() copy.  Not thread-safe.  Layout and pool must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -109,14 +110,20 @@ class SequenceState {
   int32_t ClassAt(int64_t pos) const;
 
   // ---- a step ----
+  // Free blocks that Reserve() takes from the pool for as many tokens.
+  int64_t BlocksToReserve(int64_t num_tokens) const;
   // Makes blocks for tokens [len, len + num_tokens) exclusive to this state: allocates new ones,
   // copies a shared one.  ResourceExhausted, with nothing changed, when the pool has too few.
   Status Reserve(int64_t num_tokens);
   // Takes over what the step wrote; len grows by writes.num_tokens, which Reserve() covered.
   void Commit(const StepWrites& writes);
-  // Forgets the last num_tokens tokens.  Precondition: num_tokens <= min(len, kMaxRollback), and
-  // they were committed since the last restore and after the end of a prefix hit.
+  // Forgets the last num_tokens tokens.  Precondition: num_tokens <= max_rollback().
   void Rollback(int64_t num_tokens);
+  // At most kMaxRollback, and only tokens that were committed since the state was restored or
+  // after the end of a prefix hit: older window rows are not there.
+  int64_t max_rollback() const {
+    return std::clamp<int64_t>(len_ - first_rollback_, 0, kMaxRollback);
+  }
 
   // ---- what a prefix cache takes ----
   // The blocks of the first num_tokens tokens.  Precondition: num_tokens <= entries_len().
@@ -124,11 +131,18 @@ class SequenceState {
   // The encoder's windows at len().
   WindowSnapshot CaptureWindows() const;
 
+  // ---- as a whole ----
+  // Blocks that this state holds, and the ones among them that nobody else holds: what the pool
+  // gets back when it is dropped.
+  int64_t num_blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  int64_t num_exclusive_blocks() const;
+
   // An independent state with the same content; full blocks are shared.
   SequenceState Fork() const;
 
   // One versioned byte string, docs/formats/sequence-state.md, block contents included.
   std::string Serialize(const StateIdentity& identity) const;
+  int64_t SerializedBytes(const StateIdentity& identity) const;
   // CorruptData for bytes that are damaged, of another version, model, arithmetic or layout;
   // ResourceExhausted when the pool has too few blocks.
   static Result<SequenceState> Deserialize(std::string_view bytes, const StateIdentity& identity,
@@ -148,6 +162,8 @@ class SequenceState {
  private:
   friend struct SequenceStateCodec;
   void AppendBlock(BlockRef block);
+  // A step of so many tokens writes into a block that another state holds too.
+  bool WritesSharedTail(int64_t num_tokens) const;
   void RestoreWindows(const WindowSnapshot& windows);
   std::byte* RingSlot(int ring, int64_t pos);
   float* GroupSlot(int section, int64_t pos);
@@ -156,6 +172,7 @@ class SequenceState {
   BlockPool* pool_;
   int64_t len_ = 0;
   int64_t entries_len_ = 0;
+  int64_t first_rollback_ = 0;  // no roll-back reaches behind it
   std::vector<std::byte>
       rings_;  // [num_rings, ring_rows, window_row_bytes]; slot = pos mod ring_rows
   std::vector<std::vector<float>>
