@@ -203,6 +203,7 @@ void SequenceState::Commit(const StepWrites& writes) {
   }
   len_ = end;
   entries_len_ = std::max(entries_len_, len_);
+  first_rollback_ = std::max(first_rollback_, len_ - kMaxRollback);
 }
 
 void SequenceState::Rollback(int64_t num_tokens) {
@@ -235,13 +236,25 @@ SequenceState SequenceState::Fork() const {
 }
 
 bool SequenceState::CheckIntegrity() const {
-  if (entries_len_ < len_) return false;
-  if (static_cast<int64_t>(blocks_.size()) < BlocksFor(entries_len_)) return false;
-  if (blocks_.size() != block_table_.size()) return false;
+  if (len_ < 0 || entries_len_ < len_) return false;
+  if (first_rollback_ < 0 || first_rollback_ > entries_len_) return false;
+  if (prompt_len < 0 || floors.encoder > len_ || floors.decoder > prompt_len) return false;
+  return BlocksAreIntact() && pool_->CheckIntegrity();
+}
+
+// Every block once and in use, the table behind them, and none beyond the entries shared: a step
+// writes there.
+bool SequenceState::BlocksAreIntact() const {
+  if (num_blocks() < BlocksFor(entries_len_) || blocks_.size() != block_table_.size()) return false;
+  std::vector<int32_t> ids;
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    if (blocks_[i].data() != block_table_[i]) return false;
+    if (blocks_[i].data() != block_table_[i] || blocks_[i].ref_count() < 1) return false;
+    const bool reserved = static_cast<int64_t>(i) >= BlocksFor(entries_len_);
+    if (reserved && !blocks_[i].IsExclusive()) return false;
+    ids.push_back(blocks_[i].id());
   }
-  return floors.encoder <= len_ && prompt_len >= 0 && pool_->CheckIntegrity();
+  std::ranges::sort(ids);
+  return std::ranges::adjacent_find(ids) == ids.end();
 }
 
 }  // namespace deepinfer

@@ -119,11 +119,9 @@ class SequenceState {
   void Commit(const StepWrites& writes);
   // Forgets the last num_tokens tokens.  Precondition: num_tokens <= max_rollback().
   void Rollback(int64_t num_tokens);
-  // At most kMaxRollback, and only tokens that were committed since the state was restored or
-  // after the end of a prefix hit: older window rows are not there.
-  int64_t max_rollback() const {
-    return std::clamp<int64_t>(len_ - first_rollback_, 0, kMaxRollback);
-  }
+  // Down to kMaxRollback below the longest that the state has been, since rings overwrite what lies
+  // farther back, and not behind the end of a prefix hit or the point of a restoration.
+  int64_t max_rollback() const { return std::max<int64_t>(0, len_ - first_rollback_); }
 
   // ---- what a prefix cache takes ----
   // The blocks of the first num_tokens tokens.  Precondition: num_tokens <= entries_len().
@@ -132,9 +130,11 @@ class SequenceState {
   WindowSnapshot CaptureWindows() const;
 
   // ---- as a whole ----
-  // Blocks that this state holds, and the ones among them that nobody else holds: what the pool
-  // gets back when it is dropped.
+  // The blocks that this state holds, of its first tokens first; valid until the next non-const
+  // call.
+  std::span<const BlockRef> blocks() const { return blocks_; }
   int64_t num_blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  // The ones among them that nobody else holds: what the pool gets back when the state is dropped.
   int64_t num_exclusive_blocks() const;
 
   // An independent state with the same content; full blocks are shared.
@@ -148,7 +148,8 @@ class SequenceState {
   static Result<SequenceState> Deserialize(std::string_view bytes, const StateIdentity& identity,
                                            const KvLayout& layout, BlockPool& pool);
 
-  // Invariants between length and tables; for tests and idle checks.
+  // Invariants between lengths, floors, blocks and tables, and of the pool; for tests and idle
+  // checks.
   bool CheckIntegrity() const;
 
   // ---- carried, not interpreted here ----
@@ -162,6 +163,7 @@ class SequenceState {
  private:
   friend struct SequenceStateCodec;
   void AppendBlock(BlockRef block);
+  bool BlocksAreIntact() const;
   // A step of so many tokens writes into a block that another state holds too.
   bool WritesSharedTail(int64_t num_tokens) const;
   void RestoreWindows(const WindowSnapshot& windows);

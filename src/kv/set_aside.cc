@@ -5,6 +5,16 @@
 #include "base/check.h"
 
 namespace deepinfer {
+namespace {
+
+// Header, tags and checksum.
+constexpr int64_t kFrameBytes = 512;
+
+}  // namespace
+
+int64_t SetAsideBytes(const KvLayout& layout, int64_t num_blocks) {
+  return kFrameBytes + layout.fixed_bytes() + num_blocks * layout.block_bytes();
+}
 
 SetAsideState::~SetAsideState() {
   if (memory_ == nullptr) return;

@@ -15,6 +15,9 @@ namespace deepinfer {
 
 class SetAsideMemory;
 
+// Bytes that a state with so many blocks takes there, at most.
+int64_t SetAsideBytes(const KvLayout& layout, int64_t num_blocks);
+
 // One state outside the pool; its bytes return to the budget with it.  Move-only.
 class SetAsideState {
  public:
