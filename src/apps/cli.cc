@@ -82,6 +82,11 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->envname("DEEPINFER_MEMORY")
       ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("SIZE");
+  app.add_option("--kv-cache-memory", global.kv_cache_memory,
+                 "part of it for the KV cache, such as 4G; 0: what sequences and experts leave")
+      ->envname("DEEPINFER_KV_CACHE_MEMORY")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("SIZE");
   const std::map<std::string, Numerics> numerics = {{"release", Numerics::kRelease},
                                                     {"fp32", Numerics::kFp32}};
   AddChoice<Numerics>(app, "--numerics", global.numerics, numerics,

@@ -47,9 +47,10 @@ class Option;
 namespace deepinfer {
 
 struct GlobalOptions {
-  Path model;           // as given; FindModelDir() turns it into a directory
-  int threads = 0;      // 0: as many as the process may use
-  uint64_t memory = 0;  // budget in bytes; 0: what the process may use
+  Path model;                    // as given; FindModelDir() turns it into a directory
+  int threads = 0;               // 0: as many as the process may use
+  uint64_t memory = 0;           // budget in bytes; 0: what the process may use
+  uint64_t kv_cache_memory = 0;  // bytes of KV blocks; 0: the memory plan's choice
   Numerics numerics = Numerics::kRelease;
   int64_t max_model_len = 0;  // 0: what the model allows
   LogLevel log_level = LogLevel::kInfo;

@@ -25,6 +25,7 @@ Status RunInspect(const InspectFlags& flags, const CommandContext& context) {
                                                         .max_model_len = global.max_model_len,
                                                         .threads = global.threads,
                                                         .memory = global.memory,
+                                                        .kv_cache_memory = global.kv_cache_memory,
                                                         .isa = isa != nullptr ? isa : ""}));
   return context.out.Write(flags.json ? RenderJson(report) : RenderText(report));
 }

@@ -6,6 +6,7 @@
 
 #include "apps/model_dir.h"
 #include "apps/progress.h"
+#include "base/log.h"
 
 namespace deepinfer {
 
@@ -17,15 +18,21 @@ std::string ForcedIsa() {
 Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
                                                  int64_t max_sequences) {
   ASSIGN_OR_RETURN(const Path dir, FindModelDir(options.model));
-  Progress progress("loading", ProgressUnit::kFiles);
-  return ModelInstance::Load(
-      {.dir = dir,
-       .numerics = options.numerics,
-       .isa = ForcedIsa(),
-       .threads = options.threads,
-       .max_model_len = options.max_model_len,
-       .max_sequences = max_sequences,
-       .on_file = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+  Result<std::unique_ptr<ModelInstance>> model = [&] {
+    Progress progress("loading", ProgressUnit::kFiles);
+    return ModelInstance::Load(
+        {.dir = dir,
+         .numerics = options.numerics,
+         .isa = ForcedIsa(),
+         .threads = options.threads,
+         .memory = static_cast<int64_t>(options.memory),
+         .kv_cache_memory = static_cast<int64_t>(options.kv_cache_memory),
+         .max_model_len = options.max_model_len,
+         .max_sequences = max_sequences,
+         .on_file = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+  }();
+  if (model.ok()) LogInfo(PlanLine((*model)->memory_plan()));
+  return model;
 }
 
 Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOptions& options,

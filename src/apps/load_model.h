@@ -9,8 +9,8 @@
 
 namespace deepinfer {
 
-// --model, --numerics, --threads, --max-model-len and DEEPINFER_ISA; KV memory for this many
-// sequences.
+// --model, --numerics, --threads, --memory, --kv-cache-memory, --max-model-len and DEEPINFER_ISA,
+// for this many sequences in flight.  Tells the memory plan in a line.
 Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
                                                  int64_t max_sequences = 1);
 

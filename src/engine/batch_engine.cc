@@ -56,9 +56,10 @@ BatchEngine::BatchEngine(ModelInstance& model, const BatchLimits& limits)
   const int64_t planned = model.max_sequences();
   limits_.max_sequences =
       limits.max_sequences > 0 ? std::min(limits.max_sequences, planned) : planned;
-  limits_.max_sequences = std::min(limits_.max_sequences, kMaxBatchRows);
+  const int64_t most_rows = model.max_batch_rows();
+  limits_.max_sequences = std::min(limits_.max_sequences, most_rows);
   // A row for each sequence that decodes: none may starve.
-  limits_.max_rows = limits.max_rows > 0 ? std::min(limits.max_rows, kMaxBatchRows) : kMaxBatchRows;
+  limits_.max_rows = limits.max_rows > 0 ? std::min(limits.max_rows, most_rows) : most_rows;
   limits_.max_rows = std::max(limits_.max_rows, limits_.max_sequences);
   rows_.reserve(static_cast<size_t>(limits_.max_rows));
   for (int slot = 0; slot < model.context().num_threads(); ++slot) {

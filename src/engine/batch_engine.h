@@ -22,7 +22,7 @@ namespace deepinfer {
 
 struct BatchLimits {
   int64_t max_sequences = 0;  // in flight at a time; 0: all that the model has KV memory for
-  int64_t max_rows = 0;       // of one step; 0: kMaxBatchRows
+  int64_t max_rows = 0;       // of one step; 0: all that the model has memory for
 };
 
 // What Submit demands of a request; callable from any thread.

@@ -76,7 +76,7 @@ Status ModelInstance::LoadParts() {
   if (options_.isa.empty() && !SlowerPathNote().empty()) LogWarning(SlowerPathNote());
   const int threads = options_.threads > 0 ? options_.threads : ReadMachineLimits().cpus;
   context_ = std::make_unique<ExecContext>(*kernels, threads);
-  RETURN_IF_ERROR(PlanMemory());
+  RETURN_IF_ERROR(AllocateMemory());
   identity_ = {.fingerprint = FingerprintOf(*checkpoint_, config_),
                .numerics_id = std::string(NumericsId(options_.numerics))};
   transformer_ = std::make_unique<Transformer>(
@@ -111,21 +111,32 @@ Status ModelInstance::LoadNgramMemory() {
   return Status::Ok();
 }
 
-Status ModelInstance::PlanMemory() {
-  if (options_.max_model_len < 0 || options_.max_model_len > config_.max_position_embeddings) {
-    return InvalidArgument(fmt::format("--max-model-len: found {}, expected 1 to {}",
-                                       options_.max_model_len, config_.max_position_embeddings));
-  }
-  max_model_len_ =
-      options_.max_model_len > 0 ? options_.max_model_len : config_.max_position_embeddings;
-  layout_.emplace(Transformer::ShapeOf(config_, options_.numerics), max_model_len_);
-  // Blocks cost address space until they are written.
-  const int64_t blocks_per_sequence = (max_model_len_ + kBlockTokens - 1) / kBlockTokens + 1;
-  const int64_t block_bytes = std::max<int64_t>(layout_->block_bytes(), 1);
+Status ModelInstance::AllocateMemory() {
+  const KvShape shape = Transformer::ShapeOf(config_, options_.numerics);
+  layout_.emplace(shape);
+  const int64_t budget = options_.memory > 0
+                             ? options_.memory
+                             : static_cast<int64_t>(ReadMachineLimits().memory_bytes);
+  ASSIGN_OR_RETURN(
+      plan_, PlanMemory(SizesOf(config_, *layout_), {.budget = budget,
+                                                     .kv_cache = options_.kv_cache_memory,
+                                                     .max_model_len = options_.max_model_len,
+                                                     .max_sequences = options_.max_sequences,
+                                                     .max_batch_rows = options_.max_batch_rows,
+                                                     .threads = context_->num_threads()}));
+  layout_.emplace(shape, plan_.max_model_len);
+  // Blocks and scratch cost address space until they are written.
   Result<BlockPool> pool =
-      BlockPool::Create(block_bytes, blocks_per_sequence * options_.max_sequences);
+      BlockPool::Create(std::max<int64_t>(layout_->block_bytes(), 1), plan_.num_blocks);
   if (!pool.ok()) return std::move(pool).status();
   pool_.emplace(*std::move(pool));
+  set_aside_.emplace(plan_.set_aside);
+  context_->scratch().Reserve(static_cast<size_t>(
+      StepScratchBytes(config_, *layout_,
+                       {.rows = plan_.max_batch_rows,
+                        .sequences = std::min(plan_.max_batch_rows, plan_.max_sequences),
+                        .max_len = plan_.max_model_len,
+                        .threads = context_->num_threads()})));
   return Status::Ok();
 }
 

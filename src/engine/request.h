@@ -51,12 +51,14 @@ struct GenerationResult {
   uint64_t seed = 0;        // as given, or as drawn
   int64_t prompt_len = 0;
   int64_t reused_len = 0;         // prompt tokens that the request's state covered
+  int64_t num_preemptions = 0;    // times it was set aside and resumed
   std::vector<float> logprobs;    // [tokens] of the model's own distribution; empty unless asked
   int num_top = 0;                // best tokens per token, at most vocab_size
   std::vector<TokenLogprob> top;  // [tokens, num_top], best first
   double prefill_seconds = 0;     // from the request's first step to its first token
   double decode_seconds = 0;      // from there to its last
-  std::optional<SequenceState> state;  // over prompt and all tokens but the last; if asked for
+  // Over prompt and all tokens but the last; if asked for, and unless it ended while set aside.
+  std::optional<SequenceState> state;
 };
 
 // Hears of one request, on the step thread: OnStart when its first step begins, any number of

@@ -18,15 +18,20 @@ bool KeepsEveryRow(const SequenceState& state, const PrefillOptions& prefill, in
 
 }  // namespace
 
+bool HasColdBits(const SequenceState& state) {
+  return state.replay.kind != ReplayRecord::Kind::kBounded && state.floors.encoder == 0;
+}
+
 int64_t ReusableTokens(const SequenceState& state, std::span<const int32_t> computed,
                        std::span<const int32_t> prompt, const PrefillOptions& prefill) {
   CHECK_EQ(static_cast<int64_t>(computed.size()), state.len());
   const auto prompt_len = static_cast<int64_t>(prompt.size());
-  if (prompt.empty() || !KeepsEveryRow(state, prefill, prompt_len)) return 0;
+  if (prompt.empty() || !HasColdBits(state)) return 0;
+  if (!KeepsEveryRow(state, prefill, prompt_len)) return 0;
   const auto [end, ignored] =
       std::mismatch(computed.begin(), computed.end(), prompt.begin(), prompt.end());
   const int64_t common = std::min<int64_t>(end - computed.begin(), prompt_len - 1);
-  return state.len() - common <= kMaxRollback ? common : 0;
+  return state.len() - common <= state.max_rollback() ? common : 0;
 }
 
 }  // namespace deepinfer

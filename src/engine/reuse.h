@@ -9,6 +9,10 @@
 
 namespace deepinfer {
 
+// Whether a state holds the bits of running its tokens from the first one.  One that began behind a
+// bounded replay does not, and nothing but its own bytes can bring it back.
+bool HasColdBits(const SequenceState& state);
+
 // Leading tokens of `prompt` that a state over `computed` (computed.size() == state.len()) can
 // serve, after rolling back the others, so that everything afterwards has the bits of a cold start;
 // 0 when it cannot.  At least one token of the prompt is left to compute.

@@ -41,7 +41,8 @@ Status ScoreTokens(ModelInstance& model, const ScoringRequest& request, const On
   RETURN_IF_ERROR(CheckRequest(model, request));
   const std::vector<BatchRow> rows = TextRows(request.tokens);
   const auto vocab = static_cast<size_t>(model.config().vocab_size);
-  const int64_t chunk = request.chunk > 0 ? std::min(request.chunk, kMaxBatchRows) : kMaxBatchRows;
+  const int64_t most = model.max_batch_rows();
+  const int64_t chunk = request.chunk > 0 ? std::min(request.chunk, most) : most;
   SequenceState state = model.NewSequence();
   std::vector<float> logits;
   std::vector<int32_t> wanted;

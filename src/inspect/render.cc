@@ -127,52 +127,62 @@ std::string CacheText(const CacheReport& cache) {
   return text;
 }
 
-std::string MemoryText(const MemoryPlan& plan) {
-  std::string text =
-      fmt::format("memory for one sequence of {} tokens\n", Grouped(plan.max_model_len));
-  const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
-    text += fmt::format("  {:<22}{:>10}  {}\n", what, ShortBytes(bytes), note);
+std::string ShareText(int64_t resident, int64_t bytes) {
+  if (resident == bytes) return "all of it stays in memory";
+  return fmt::format("{} of it in memory ({:.0f} %), the rest is read from disk",
+                     ShortBytes(resident),
+                     100.0 * static_cast<double>(resident) / static_cast<double>(bytes));
+}
+
+std::string PlanText(const MemoryPlan& plan) {
+  std::string text = fmt::format("memory budget of {}\n", ShortBytes(plan.budget));
+  const auto line = [&](std::string_view what, int64_t bytes, const std::string& note) {
+    if (bytes == 0) return;
+    text += fmt::format("  {:<26}{:>10}  {}\n", what, ShortBytes(bytes), note);
   };
-  line("anonymous + locked", plan.anonymous() + plan.locked,
-       fmt::format("cache {}, fixed state {}, activations about {}, locked {}",
-                   ShortBytes(plan.cache), ShortBytes(plan.sequence), ShortBytes(plan.activations),
-                   ShortBytes(plan.locked)));
-  line("mapped, always read", plan.mapped_always, "should stay in memory");
-  line("mapped, experts", plan.mapped_experts, "a few of them for every token");
-  if (plan.mapped_tables > 0)
-    line("mapped, n-gram tables", plan.mapped_tables, "a few rows for every token");
-  if (plan.mapped_other > 0) line("mapped, other", plan.mapped_other, "draft head and vision");
+  line("process", plan.process, "tokenizer, indices, tables");
+  line("steps", plan.step, fmt::format("scratch of {} rows", Grouped(plan.max_batch_rows)));
+  line("sequences", plan.sequences,
+       fmt::format("fixed state of {} in flight", Grouped(plan.max_sequences)));
+  line("KV cache", plan.kv_cache,
+       fmt::format("{} blocks of {} tokens; a sequence may have {}", Grouped(plan.num_blocks),
+                   kBlockTokens, Grouped(plan.max_model_len)));
+  line("sequences set aside", plan.set_aside, "at most");
+  line("anonymous, together", plan.anonymous(), "");
+  line("weights, always read", plan.dense, "stay in memory");
+  line("weights, experts", plan.experts, ShareText(plan.experts_resident, plan.experts));
+  line("weights, tables", plan.tables, ShareText(plan.tables_resident, plan.tables));
   return text;
 }
 
-// How much of the mapped weights stays in memory, the most used first.
-std::string PlacementText(const InspectReport& report) {
-  const MemoryPlan& plan = report.memory;
-  int64_t left = std::max<int64_t>(0, report.machine.memory - plan.anonymous() - plan.locked);
-  std::string text;
-  const auto place = [&](std::string_view what, int64_t bytes) {
-    if (bytes == 0) return;
-    const int64_t resident = std::min(left, bytes);
-    left -= resident;
-    const std::string where =
-        resident == bytes ? "memory"
-        : resident == 0
-            ? "disk"
-            : fmt::format("{:.0f} % memory, the rest on disk",
-                          100.0 * static_cast<double>(resident) / static_cast<double>(bytes));
-    text += fmt::format("  {:<22}{}\n", what, where);
-  };
-  place("always read", plan.mapped_always);
-  place("experts", plan.mapped_experts);
-  place("n-gram tables", plan.mapped_tables);
-  return text;
+std::string MemoryText(const Result<MemoryPlan>& plan) {
+  if (plan.ok()) return PlanText(*plan);
+  return fmt::format("memory\n  does not start: {}\n", plan.status().message());
 }
 
 std::string MachineText(const InspectReport& report) {
-  std::string text = fmt::format("runs on\n  {:<22}CPU, {} kernels, {} thread(s)\n", "every layer",
-                                 report.machine.kernels, report.machine.threads);
-  text += fmt::format("  {:<22}{}\n", "memory budget", ShortBytes(report.machine.memory));
-  return text + PlacementText(report);
+  return fmt::format("runs on\n  {:<26}CPU, {} kernels, {} thread(s)\n", "every layer",
+                     report.machine.kernels, report.machine.threads);
+}
+
+Json MemoryJson(const Result<MemoryPlan>& plan) {
+  if (!plan.ok()) return {{"error", plan.status().message()}};
+  return {{"budget", plan->budget},
+          {"max_model_len", plan->max_model_len},
+          {"max_sequences", plan->max_sequences},
+          {"max_batch_rows", plan->max_batch_rows},
+          {"num_blocks", plan->num_blocks},
+          {"anonymous", plan->anonymous()},
+          {"process", plan->process},
+          {"step", plan->step},
+          {"sequences", plan->sequences},
+          {"kv_cache", plan->kv_cache},
+          {"set_aside", plan->set_aside},
+          {"dense", plan->dense},
+          {"experts", plan->experts},
+          {"experts_resident", plan->experts_resident},
+          {"tables", plan->tables},
+          {"tables_resident", plan->tables_resident}};
 }
 
 Json LayerJson(const LayerGroup& g) {
@@ -222,29 +232,6 @@ Json PartsJson(const InspectReport& report) {
 
 }  // namespace
 
-std::string Grouped(int64_t value) {
-  const std::string digits = fmt::format("{}", value);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    const bool boundary = i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0;
-    if (boundary) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string ShortBytes(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  if (unit == 0) return fmt::format("{} B", bytes);
-  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
-}
-
 std::string RenderText(const InspectReport& report) {
   std::string text = ConfigText(report.config) + "\nlayers\n";
   for (const LayerGroup& group : report.layers) text += LayerText(group);
@@ -256,7 +243,6 @@ std::string RenderJson(const InspectReport& report) {
   Json layers = Json::array();
   for (const LayerGroup& group : report.layers) layers.push_back(LayerJson(group));
   const CacheReport& cache = report.cache;
-  const MemoryPlan& plan = report.memory;
   Json json = {{"config", ConfigJson(report.config)},
                {"layers", layers},
                {"parts", PartsJson(report)},
@@ -271,17 +257,7 @@ std::string RenderJson(const InspectReport& report) {
                  {"window_row_bytes", cache.window_row_bytes},
                  {"block_bytes", cache.block_bytes},
                  {"sequence_bytes", cache.sequence_bytes}}},
-               {"memory",
-                {{"max_model_len", plan.max_model_len},
-                 {"anonymous", plan.anonymous()},
-                 {"cache", plan.cache},
-                 {"sequence", plan.sequence},
-                 {"activations", plan.activations},
-                 {"locked", plan.locked},
-                 {"mapped_always", plan.mapped_always},
-                 {"mapped_experts", plan.mapped_experts},
-                 {"mapped_tables", plan.mapped_tables},
-                 {"mapped_other", plan.mapped_other}}},
+               {"memory", MemoryJson(report.memory)},
                {"machine",
                 {{"device", "cpu"},
                  {"kernels", report.machine.kernels},

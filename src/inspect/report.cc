@@ -96,43 +96,6 @@ CacheReport DescribeCache(const KvLayout& layout) {
           .sequence_bytes = layout.fixed_bytes()};
 }
 
-// fp32 values of one batch row that live at the same time: streams, a sub-block's input and output,
-// and the larger of the attention's and the n-gram memory's temporaries.
-int64_t ActivationBytes(const ModelConfig& c) {
-  const int64_t hidden = c.hidden_size;
-  const int64_t attention =
-      2 * int64_t{c.num_heads} * c.head_dim + int64_t{c.o_groups} * c.o_lora_rank;
-  const int64_t ngram = (c.num_streams + 1) * hidden +
-                        (c.ngram_layers.empty() ? 0 : c.ngram_row_count() * c.ngram_head_dim);
-  return ((c.num_streams + 2) * hidden + std::max(attention, ngram)) * 4;
-}
-
-MemoryPlan PlanMemory(const InspectReport& report, int64_t max_model_len) {
-  const int64_t blocks = (max_model_len + kBlockTokens - 1) / kBlockTokens;
-  MemoryPlan plan{
-      .max_model_len = max_model_len,
-      .cache = blocks * report.cache.block_bytes,
-      .sequence = report.cache.sequence_bytes,
-      .activations = ActivationBytes(report.config) * std::min(kMaxBatchRows, max_model_len)};
-  for (const PartReport& part : report.parts) {
-    switch (part.part) {
-      case ModelPart::kRoutedExperts:
-        plan.mapped_experts += part.bytes;
-        break;
-      case ModelPart::kNgramTables:
-        plan.mapped_tables += part.bytes;
-        break;
-      case ModelPart::kDraft:
-      case ModelPart::kVision:
-        plan.mapped_other += part.bytes;
-        break;
-      default:
-        plan.mapped_always += part.bytes;
-    }
-  }
-  return plan;
-}
-
 Result<MachineReport> DescribeMachine(const InspectOptions& options) {
   ASSIGN_OR_RETURN(const KernelTable* kernels, SelectKernels(options.isa));
   const MachineLimits limits = ReadMachineLimits();
@@ -171,17 +134,22 @@ int64_t InspectReport::bytes_per_token() const { return Sum(parts, &PartReport::
 Result<InspectReport> Inspect(const InspectOptions& options) {
   InspectReport report;
   ASSIGN_OR_RETURN(report.config, ModelConfig::Load(options.path));
-  const int64_t longest = report.config.max_position_embeddings;
-  if (options.max_model_len > longest) {
-    return InvalidArgument(fmt::format("--max-model-len: found {}, expected at most {}",
-                                       options.max_model_len, longest));
-  }
   ASSIGN_OR_RETURN(report.files, ReadFiles(options.path, report.config));
   ASSIGN_OR_RETURN(report.machine, DescribeMachine(options));
   report.layers = GroupLayers(report.config);
   report.parts = CountParts(report.config);
-  report.cache = DescribeCache(KvLayout(Transformer::ShapeOf(report.config, options.numerics)));
-  report.memory = PlanMemory(report, options.max_model_len > 0 ? options.max_model_len : longest);
+  const KvLayout layout(Transformer::ShapeOf(report.config, options.numerics));
+  report.cache = DescribeCache(layout);
+  report.memory = PlanMemory(SizesOf(report.config, layout),
+                             {.budget = report.machine.memory,
+                              .kv_cache = static_cast<int64_t>(options.kv_cache_memory),
+                              .max_model_len = options.max_model_len,
+                              .max_sequences = 1,
+                              .threads = report.machine.threads});
+  // A wish out of range is an error; a budget that is too small is a finding.
+  if (!report.memory.ok() && report.memory.status().code() == ErrorCode::kInvalidArgument) {
+    return std::move(report.memory).status();
+  }
   return report;
 }
 

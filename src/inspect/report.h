@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
+#include "engine/memory_plan.h"
 #include "model/config.h"
 #include "model/manifest.h"
 #include "model/numerics.h"
@@ -43,20 +45,6 @@ struct CacheReport {
   int64_t sequence_bytes = 0;  // fixed: window rings, open groups, look-back
 };
 
-// Bytes of memory.  Mapped pages belong to the page cache: they come and go with use.
-struct MemoryPlan {
-  int64_t max_model_len = 0;
-  int64_t cache = 0;        // anonymous: KV blocks of one sequence of that length
-  int64_t sequence = 0;     // anonymous: its fixed state
-  int64_t activations = 0;  // anonymous: of the largest batch, estimated
-  int64_t locked = 0;
-  int64_t mapped_always = 0;   // read for every token
-  int64_t mapped_experts = 0;  // of which a few are read for every token
-  int64_t mapped_tables = 0;   // of which a few rows are read for every token
-  int64_t mapped_other = 0;    // draft head, vision
-  int64_t anonymous() const { return cache + sequence + activations; }
-};
-
 struct MachineReport {
   std::string kernels;  // the instruction set that would run
   int threads = 0;
@@ -75,8 +63,9 @@ struct InspectReport {
   std::vector<LayerGroup> layers;
   std::vector<PartReport> parts;  // every ModelPart, in order
   CacheReport cache;
-  MemoryPlan memory;
   MachineReport machine;
+  // What a process would do with the budget, or why it would refuse to start.
+  Result<MemoryPlan> memory = Internal("not planned");
   std::optional<FilesReport> files;
 
   int64_t num_tensors() const;
@@ -87,10 +76,11 @@ struct InspectReport {
 struct InspectOptions {
   Path path;  // a checkpoint directory, with or without weights, or a config.json
   Numerics numerics = Numerics::kRelease;
-  int64_t max_model_len = 0;  // 0: what the model allows
-  int threads = 0;            // 0: what the process may use
-  uint64_t memory = 0;        // 0: likewise
-  std::string isa;            // DEEPINFER_ISA; empty: the best
+  int64_t max_model_len = 0;     // 0: what the model allows
+  int threads = 0;               // 0: what the process may use
+  uint64_t memory = 0;           // budget in bytes; 0: likewise
+  uint64_t kv_cache_memory = 0;  // bytes of KV blocks; 0: the plan's choice
+  std::string isa;               // DEEPINFER_ISA; empty: the best
 };
 
 // Reads the configuration and, where there are weights, holds their layout against it.

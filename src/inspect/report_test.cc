@@ -59,11 +59,22 @@ TEST(InspectTest, JsonHoldsTheSameNumbers) {
 
 TEST(InspectTest, MemoryPlanFollowsTheContextLength) {
   const Path config = Path(DEEPINFER_SOURCE_DIR) / "tests/data/v41_config.json";
-  const Result<InspectReport> report = Inspect({.path = config, .max_model_len = 1000});
+  const Result<InspectReport> report =
+      Inspect({.path = config, .max_model_len = 1000, .memory = uint64_t{64} << 30});
   ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->memory.cache, 8 * 113'920);
+  ASSERT_TRUE(report->memory.ok()) << report->memory.status().message();
+  EXPECT_EQ(report->memory->num_blocks, 9);  // one for the tail that a fork shares
+  EXPECT_EQ(report->memory->max_model_len, 1000);
   EXPECT_EQ(Inspect({.path = config, .max_model_len = 1 << 21}).status().code(),
             ErrorCode::kInvalidArgument);
+}
+
+TEST(InspectTest, ABudgetThatIsTooSmallIsAFinding) {
+  const Path config = Path(DEEPINFER_SOURCE_DIR) / "tests/data/v41_config.json";
+  const Result<InspectReport> report = Inspect({.path = config, .memory = uint64_t{4} << 30});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(RenderText(*report), HasSubstr("does not start: memory: found a budget of 4.29 GB"));
+  EXPECT_THAT(RenderText(*report), HasSubstr("raise --memory"));
 }
 
 TEST(InspectTest, WrongPlacesAreNamed) {
@@ -71,17 +82,6 @@ TEST(InspectTest, WrongPlacesAreNamed) {
   EXPECT_THAT(ReportOf("README-of-nothing.json").status().message(),
               HasSubstr("README-of-nothing"));
   EXPECT_THAT(ReportOf("models/nano/tokenizer.json").status().message(), HasSubstr("model_type"));
-}
-
-TEST(InspectTest, NumbersAreWrittenForPeople) {
-  EXPECT_EQ(Grouped(0), "0");
-  EXPECT_EQ(Grouped(999), "999");
-  EXPECT_EQ(Grouped(-1234567), "-1,234,567");
-  EXPECT_EQ(Grouped(-123), "-123");
-  EXPECT_EQ(ShortBytes(999), "999 B");
-  EXPECT_EQ(ShortBytes(1000), "1.00 kB");
-  EXPECT_EQ(ShortBytes(999'600), "1.00 MB");
-  EXPECT_EQ(ShortBytes(510'286'023'000), "510 GB");
 }
 
 }  // namespace

@@ -53,7 +53,15 @@ void* ScratchArena::AllocBytes(size_t bytes) {
   }
   void* result = chunks_[chunk_].data() + used_;
   used_ += bytes;
+  size_t in_use = used_;
+  for (size_t i = 0; i < chunk_; ++i) in_use += chunks_[i].size();
+  peak_ = std::max(peak_, in_use);
   return result;
+}
+
+void ScratchArena::Reserve(size_t bytes) {
+  CHECK(chunks_.empty());
+  if (bytes > 0) chunks_.emplace_back(RoundUp(bytes));
 }
 
 size_t ScratchArena::capacity() const {

@@ -30,8 +30,8 @@ class FlushDenormals {
 };
 
 // Bump allocator for the temporaries of a step.  Allocations are 64-byte aligned and live until the
-// Scope in which they were made ends.  Grows while warming up, then allocates nothing.
-// Not thread-safe: only the step thread touches it.
+// Scope in which they were made ends.  Grows beyond what was reserved while warming up, then
+// allocates nothing.  Not thread-safe: only the step thread touches it.
 class ScratchArena {
  public:
   ScratchArena() = default;
@@ -62,8 +62,13 @@ class ScratchArena {
     size_t used_;
   };
 
+  // Makes room for so many bytes in one piece, before the first allocation.  Costs address space
+  // until it is used.
+  void Reserve(size_t bytes);
   // Bytes held from the system.
   size_t capacity() const;
+  // Most bytes that were in use at a time, the unused ends of full chunks included.
+  size_t peak() const { return peak_; }
 
  private:
   void* AllocBytes(size_t bytes);
@@ -71,6 +76,7 @@ class ScratchArena {
   std::vector<PageBuffer> chunks_;
   size_t chunk_ = 0;  // chunks_[chunk_] is being filled; equals chunks_.size() when none is
   size_t used_ = 0;   // bytes of it in use
+  size_t peak_ = 0;
 };
 
 // One per model instance.  Not thread-safe: one step at a time runs on it.

@@ -10,9 +10,6 @@
 namespace deepinfer {
 namespace {
 
-// Rows that go through a step together, summed over experts: at the released dimensions their
-// gates, ups and results take 20 MB.
-constexpr int64_t kGroupRows = 512;
 // How the outputs of a group's products are cut.
 struct Cut {
   Cut(const ExecContext& context, size_t experts, int64_t outputs)
@@ -172,7 +169,7 @@ void GatedFfn(ExecContext& context, const GatedFfnParams& params) {
       CHECK(expert.w1.k == expert.w2.n && expert.w3.k == expert.w2.n);
       rows += expert.rows;
       ++end;
-    } while (end < params.experts.size() && rows + params.experts[end].rows <= kGroupRows);
+    } while (end < params.experts.size() && rows + params.experts[end].rows <= kFfnGroupRows);
     RunGroup(context, params,
              {.experts = params.experts.subspan(begin, end - begin), .rows = rows});
     begin = end;

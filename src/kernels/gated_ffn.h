@@ -10,6 +10,10 @@
 
 namespace deepinfer {
 
+// Rows that go through a step together, summed over experts: at the released dimensions their
+// gates, ups and results take 20 MB.  An expert with more rows has them all together.
+inline constexpr int64_t kFfnGroupRows = 512;
+
 struct FfnExpert {
   WeightView w1;         // gate [inner, hidden]
   WeightView w3;         // up   [inner, hidden]

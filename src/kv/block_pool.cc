@@ -24,7 +24,7 @@ BlockRef BlockRef::Share() const {
 
 std::byte* BlockRef::data() const { return pool_->base_ + id_ * pool_->block_bytes_; }
 
-bool BlockRef::IsExclusive() const { return pool_->ref_counts_[static_cast<size_t>(id_)] == 1; }
+int32_t BlockRef::ref_count() const { return pool_->ref_counts_[static_cast<size_t>(id_)]; }
 
 Result<BlockPool> BlockPool::Create(int64_t block_bytes, int64_t num_blocks) {
   CHECK_GT(block_bytes, 0);

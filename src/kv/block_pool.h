@@ -36,8 +36,10 @@ class BlockRef {
   BlockRef Share() const;
   std::byte* data() const;
   int32_t id() const { return id_; }
+  // References to this block, this one included.
+  int32_t ref_count() const;
   // Held by nobody else, so its bytes may be written.
-  bool IsExclusive() const;
+  bool IsExclusive() const { return ref_count() == 1; }
 
  private:
   friend class BlockPool;

@@ -41,6 +41,7 @@ SequenceState SequenceState::FromPrefix(const CachedPrefix& hit, std::span<const
   for (const BlockRef& block : hit.blocks) state.AppendBlock(block.Share());
   state.len_ = start;
   state.entries_len_ = hit.len;
+  state.first_rollback_ = hit.len;
   state.replay = hit.replay;
   for (int64_t back = 1; back <= look_back; ++back) {
     state.history_[static_cast<size_t>((start - back) % layout.history_rows())] =
@@ -138,21 +139,31 @@ void SequenceState::AppendBlock(BlockRef block) {
   blocks_.push_back(std::move(block));
 }
 
-Status SequenceState::Reserve(int64_t num_tokens) {
-  const int64_t end = len_ + num_tokens;
-  const int64_t needed = BlocksFor(end);
-  const int64_t held = static_cast<int64_t>(blocks_.size());
+bool SequenceState::WritesSharedTail(int64_t num_tokens) const {
   const auto tail = static_cast<size_t>(entries_len_ / kBlockTokens);  // first that is written
-  const bool copy_tail =
-      end > entries_len_ && tail < blocks_.size() && !blocks_[tail].IsExclusive();
-  const int64_t wanted = std::max<int64_t>(0, needed - held) + (copy_tail ? 1 : 0);
+  return len_ + num_tokens > entries_len_ && tail < blocks_.size() && !blocks_[tail].IsExclusive();
+}
+
+int64_t SequenceState::BlocksToReserve(int64_t num_tokens) const {
+  return std::max<int64_t>(0, BlocksFor(len_ + num_tokens) - num_blocks()) +
+         (WritesSharedTail(num_tokens) ? 1 : 0);
+}
+
+int64_t SequenceState::num_exclusive_blocks() const {
+  return std::ranges::count_if(blocks_, [](const BlockRef& block) { return block.IsExclusive(); });
+}
+
+Status SequenceState::Reserve(int64_t num_tokens) {
+  const int64_t needed = BlocksFor(len_ + num_tokens);
+  const int64_t wanted = BlocksToReserve(num_tokens);
   if (wanted > pool_->num_free()) {
     return ResourceExhausted(
         fmt::format("found {} free KV blocks of {} tokens, expected {} to extend a sequence of {} "
                     "tokens by {}",
                     pool_->num_free(), kBlockTokens, wanted, len_, num_tokens));
   }
-  if (copy_tail) {
+  if (WritesSharedTail(num_tokens)) {
+    const auto tail = static_cast<size_t>(entries_len_ / kBlockTokens);
     BlockRef copy = *pool_->Allocate();
     std::memcpy(copy.data(), blocks_[tail].data(), static_cast<size_t>(layout_->block_bytes()));
     block_table_[tail] = copy.data();
@@ -192,11 +203,12 @@ void SequenceState::Commit(const StepWrites& writes) {
   }
   len_ = end;
   entries_len_ = std::max(entries_len_, len_);
+  first_rollback_ = std::max(first_rollback_, len_ - kMaxRollback);
 }
 
 void SequenceState::Rollback(int64_t num_tokens) {
-  CHECK_LE(num_tokens, std::min<int64_t>(len_, kMaxRollback));
-  CHECK_EQ(entries_len_, len_);
+  CHECK_GE(num_tokens, 0);
+  CHECK_LE(num_tokens, max_rollback());
   len_ -= num_tokens;
   entries_len_ = len_;
   while (static_cast<int64_t>(blocks_.size()) > BlocksFor(len_)) {
@@ -209,6 +221,7 @@ SequenceState SequenceState::Fork() const {
   SequenceState copy(*layout_, *pool_);
   copy.len_ = len_;
   copy.entries_len_ = entries_len_;
+  copy.first_rollback_ = first_rollback_;
   copy.rings_ = rings_;
   copy.groups_ = groups_;
   copy.history_ = history_;
@@ -223,13 +236,25 @@ SequenceState SequenceState::Fork() const {
 }
 
 bool SequenceState::CheckIntegrity() const {
-  if (entries_len_ < len_) return false;
-  if (static_cast<int64_t>(blocks_.size()) < BlocksFor(entries_len_)) return false;
-  if (blocks_.size() != block_table_.size()) return false;
+  if (len_ < 0 || entries_len_ < len_) return false;
+  if (first_rollback_ < 0 || first_rollback_ > entries_len_) return false;
+  if (prompt_len < 0 || floors.encoder > len_ || floors.decoder > prompt_len) return false;
+  return BlocksAreIntact() && pool_->CheckIntegrity();
+}
+
+// Every block once and in use, the table behind them, and none beyond the entries shared: a step
+// writes there.
+bool SequenceState::BlocksAreIntact() const {
+  if (num_blocks() < BlocksFor(entries_len_) || blocks_.size() != block_table_.size()) return false;
+  std::vector<int32_t> ids;
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    if (blocks_[i].data() != block_table_[i]) return false;
+    if (blocks_[i].data() != block_table_[i] || blocks_[i].ref_count() < 1) return false;
+    const bool reserved = static_cast<int64_t>(i) >= BlocksFor(entries_len_);
+    if (reserved && !blocks_[i].IsExclusive()) return false;
+    ids.push_back(blocks_[i].id());
   }
-  return floors.encoder <= len_ && prompt_len >= 0 && pool_->CheckIntegrity();
+  std::ranges::sort(ids);
+  return std::ranges::adjacent_find(ids) == ids.end();
 }
 
 }  // namespace deepinfer

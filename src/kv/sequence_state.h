@@ -13,6 +13,7 @@
 // Move-only; Fork() and Serialize() copy.  Not thread-safe.  Layout and pool must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -109,14 +110,18 @@ class SequenceState {
   int32_t ClassAt(int64_t pos) const;
 
   // ---- a step ----
+  // Free blocks that Reserve() takes from the pool for as many tokens.
+  int64_t BlocksToReserve(int64_t num_tokens) const;
   // Makes blocks for tokens [len, len + num_tokens) exclusive to this state: allocates new ones,
   // copies a shared one.  ResourceExhausted, with nothing changed, when the pool has too few.
   Status Reserve(int64_t num_tokens);
   // Takes over what the step wrote; len grows by writes.num_tokens, which Reserve() covered.
   void Commit(const StepWrites& writes);
-  // Forgets the last num_tokens tokens.  Precondition: num_tokens <= min(len, kMaxRollback), and
-  // they were committed since the last restore and after the end of a prefix hit.
+  // Forgets the last num_tokens tokens.  Precondition: num_tokens <= max_rollback().
   void Rollback(int64_t num_tokens);
+  // Down to kMaxRollback below the longest that the state has been, since rings overwrite what lies
+  // farther back, and not behind the end of a prefix hit or the point of a restoration.
+  int64_t max_rollback() const { return std::max<int64_t>(0, len_ - first_rollback_); }
 
   // ---- what a prefix cache takes ----
   // The blocks of the first num_tokens tokens.  Precondition: num_tokens <= entries_len().
@@ -124,17 +129,27 @@ class SequenceState {
   // The encoder's windows at len().
   WindowSnapshot CaptureWindows() const;
 
+  // ---- as a whole ----
+  // The blocks that this state holds, of its first tokens first; valid until the next non-const
+  // call.
+  std::span<const BlockRef> blocks() const { return blocks_; }
+  int64_t num_blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  // The ones among them that nobody else holds: what the pool gets back when the state is dropped.
+  int64_t num_exclusive_blocks() const;
+
   // An independent state with the same content; full blocks are shared.
   SequenceState Fork() const;
 
   // One versioned byte string, docs/formats/sequence-state.md, block contents included.
   std::string Serialize(const StateIdentity& identity) const;
+  int64_t SerializedBytes(const StateIdentity& identity) const;
   // CorruptData for bytes that are damaged, of another version, model, arithmetic or layout;
   // ResourceExhausted when the pool has too few blocks.
   static Result<SequenceState> Deserialize(std::string_view bytes, const StateIdentity& identity,
                                            const KvLayout& layout, BlockPool& pool);
 
-  // Invariants between length and tables; for tests and idle checks.
+  // Invariants between lengths, floors, blocks and tables, and of the pool; for tests and idle
+  // checks.
   bool CheckIntegrity() const;
 
   // ---- carried, not interpreted here ----
@@ -148,6 +163,9 @@ class SequenceState {
  private:
   friend struct SequenceStateCodec;
   void AppendBlock(BlockRef block);
+  bool BlocksAreIntact() const;
+  // A step of so many tokens writes into a block that another state holds too.
+  bool WritesSharedTail(int64_t num_tokens) const;
   void RestoreWindows(const WindowSnapshot& windows);
   std::byte* RingSlot(int ring, int64_t pos);
   float* GroupSlot(int section, int64_t pos);
@@ -156,6 +174,7 @@ class SequenceState {
   BlockPool* pool_;
   int64_t len_ = 0;
   int64_t entries_len_ = 0;
+  int64_t first_rollback_ = 0;  // no roll-back reaches behind it
   std::vector<std::byte>
       rings_;  // [num_rings, ring_rows, window_row_bytes]; slot = pos mod ring_rows
   std::vector<std::vector<float>>

@@ -25,6 +25,14 @@ void PutSection(std::string& out, std::string_view tag, std::string_view bytes) 
   out.append(bytes);
 }
 
+// A section of zeros; returns where its bytes begin, for the caller to fill in place.
+size_t PutZeros(std::string& out, std::string_view tag, size_t size) {
+  out.append(tag);
+  Put<uint64_t>(out, size);
+  out.append(size, '\0');
+  return out.size() - size;
+}
+
 template <typename T>
 std::string_view BytesOf(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
@@ -114,34 +122,46 @@ struct SequenceStateCodec {
     PutSection(out, "GRMR", s.grammar_bytes);
   }
 
+  static size_t BodyBytes(const SequenceState& s) {
+    constexpr size_t kSections = 7;
+    const size_t blocks = static_cast<size_t>((s.entries_len_ + kBlockTokens - 1) / kBlockTokens);
+    return kSections * (4 + sizeof(uint64_t)) + s.rings_.size() + GroupBytes(s) +
+           s.history_.size() * sizeof(int32_t) +
+           blocks * static_cast<size_t>(s.layout_->block_bytes()) + s.sampler_bytes.size() +
+           s.penalty_bytes.size() + s.grammar_bytes.size();
+  }
+
   static void PutRings(const SequenceState& s, std::string& out) {
     const KvLayout& layout = *s.layout_;
-    std::string rings(s.rings_.size(), '\0');
     const auto row_bytes = static_cast<size_t>(layout.window_row_bytes());
+    char* rings = out.data() + PutZeros(out, "RING", s.rings_.size());
     for (int ring = 0; ring < layout.num_rings(); ++ring) {
       const int64_t oldest = std::max(s.RingFloor(ring), s.len_ - layout.shape().window_size);
       for (int64_t pos = std::max<int64_t>(0, oldest); pos < s.len_; ++pos) {
         const auto at = static_cast<size_t>(ring * layout.ring_bytes()) +
                         static_cast<size_t>(pos % layout.ring_rows()) * row_bytes;
-        std::memcpy(rings.data() + at, s.rings_.data() + at, row_bytes);
+        std::memcpy(rings + at, s.rings_.data() + at, row_bytes);
       }
     }
-    PutSection(out, "RING", rings);
+  }
+
+  static size_t GroupBytes(const SequenceState& s) {
+    size_t bytes = 0;
+    for (const std::vector<float>& group : s.groups_) bytes += group.size() * sizeof(float);
+    return bytes;
   }
 
   static void PutGroups(const SequenceState& s, std::string& out) {
-    std::string groups;
     const auto row_bytes = static_cast<size_t>(s.layout_->shape().head_dim) * 2 * sizeof(float);
+    char* rows = out.data() + PutZeros(out, "GRUP", GroupBytes(s));
     for (size_t i = 0; i < s.groups_.size(); ++i) {
       const int ratio = s.layout_->sections()[i].ratio;
-      std::string rows(s.groups_[i].size() * sizeof(float), '\0');
       for (int64_t pos = s.len_ / ratio * ratio; ratio > 1 && pos < s.len_; ++pos) {
         const auto at = static_cast<size_t>(pos % s.layout_->group_rows(ratio)) * row_bytes;
-        std::memcpy(rows.data() + at, s.GroupRow(static_cast<int>(i), pos), row_bytes);
+        std::memcpy(rows + at, s.GroupRow(static_cast<int>(i), pos), row_bytes);
       }
-      groups += rows;
+      rows += s.groups_[i].size() * sizeof(float);
     }
-    PutSection(out, "GRUP", groups);
   }
 
   static void PutHistory(const SequenceState& s, std::string& out) {
@@ -244,6 +264,7 @@ struct SequenceStateCodec {
     }
     s.len_ = in.Get<int64_t>();
     s.entries_len_ = in.Get<int64_t>();
+    s.first_rollback_ = s.entries_len_;
     s.prompt_len = in.Get<int64_t>();
     s.floors.encoder = in.Get<int64_t>();
     s.floors.decoder = in.Get<int64_t>();
@@ -255,8 +276,17 @@ struct SequenceStateCodec {
   }
 };
 
+int64_t SequenceState::SerializedBytes(const StateIdentity& identity) const {
+  const size_t header = kMagic.size() + sizeof kVersion + identity.fingerprint.size() +
+                        sizeof(uint32_t) + identity.numerics_id.size() + 6 * sizeof(int64_t) +
+                        sizeof(uint8_t);
+  return static_cast<int64_t>(header + SequenceStateCodec::BodyBytes(*this) + sizeof(uint64_t));
+}
+
 std::string SequenceState::Serialize(const StateIdentity& identity) const {
-  std::string out(kMagic);
+  std::string out;
+  out.reserve(static_cast<size_t>(SerializedBytes(identity)));
+  out.append(kMagic);
   Put(out, kVersion);
   out.append(reinterpret_cast<const char*>(identity.fingerprint.data()),
              identity.fingerprint.size());

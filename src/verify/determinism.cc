@@ -39,6 +39,10 @@ class Matrix {
     axes.push_back(Hits("hits, compact", Compact()));
     axes.push_back(Hits("hits, mask", Mask()));
     axes.push_back(BoundedReplay());
+    axes.push_back(Preempted("preempted, full", PrefillOptions::Full()));
+    axes.push_back(Preempted("preempted, exact", {.mode = PrefillMode::kExact}));
+    axes.push_back(Preempted("preempted, compact", Compact()));
+    axes.push_back(Preempted("preempted, mask", Mask()));
     return axes;
   }
 
@@ -177,6 +181,10 @@ class Matrix {
         return fmt::format("fork at {}; ", point.pos);
       case Interruption::Kind::kRollback:
         return fmt::format("roll back {} at {}; ", point.others, point.pos);
+      case Interruption::Kind::kSetAside:
+        return fmt::format("set aside at {}; ", point.pos);
+      case Interruption::Kind::kRecompute:
+        return fmt::format("recompute at {}; ", point.pos);
     }
     return "";
   }
@@ -191,6 +199,31 @@ class Matrix {
     }
     std::ranges::sort(points, {}, &Interruption::pos);
     return points;
+  }
+
+  // In the middle of the prompt and of the answer, twice in a row at its end, whole and from
+  // tokens.
+  Axis Preempted(const std::string& name, const PrefillOptions& prefill) const {
+    Axis axis{.name = name,
+              .scope = fmt::format("set aside and computed again at points of {} tokens",
+                                   tokens() + kDecodeTokens),
+              .streams = {stream_},
+              .reference = {.name = "undisturbed", .prefill = prefill},
+              .variants = {}};
+    using enum Interruption::Kind;
+    for (const auto& [first, second] :
+         {std::pair(kSetAside, kRecompute), std::pair(kRecompute, kSetAside)}) {
+      RunPlan plan{.name = std::string(PrefillModeName(prefill.mode)) + ", ",
+                   .prefill = prefill,
+                   .interruptions = {{.kind = first, .pos = 1 + tokens() / 2},
+                                     {.kind = first, .pos = tokens()},
+                                     {.kind = second, .pos = tokens()},
+                                     {.kind = second, .pos = tokens() + 2},
+                                     {.kind = first, .pos = tokens() + kDecodeTokens - 1}}};
+      for (const Interruption& point : plan.interruptions) plan.name += NameOf(point);
+      axis.variants.push_back(std::move(plan));
+    }
+    return axis;
   }
 
   Axis ExactPrefill() const {

@@ -157,6 +157,29 @@ class StreamRun {
         RETURN_IF_ERROR(FeedOthers(context, what.others));
         state_.Rollback(what.others);
         return Status::Ok();
+      case Interruption::Kind::kSetAside: {
+        ASSIGN_OR_RETURN(const SetAsideState bytes,
+                         model_.set_aside().Keep(state_, model_.identity()));
+        state_ = model_.NewSequence();  // the blocks are free meanwhile
+        ASSIGN_OR_RETURN(state_, model_.RestoreSequence(bytes));
+        return Status::Ok();
+      }
+      case Interruption::Kind::kRecompute:
+        return Recompute(context);
+    }
+    return Status::Ok();
+  }
+
+  // Prompt rows as their prefill mode has them, then decoded ones, together.
+  Status Recompute(ExecContext& context) {
+    const auto rows = std::span(stream_.rows).first(static_cast<size_t>(state_.len()));
+    state_ = model_.NewSequence();
+    BeginPrompt(state_, plan_.prefill, stream_.prompt_len);
+    for (size_t begin = 0; begin < rows.size(); begin += kMaxBatchRows) {
+      const auto part = rows.subspan(begin, std::min(rows.size() - begin, size_t{kMaxBatchRows}));
+      const SequenceSlice slice = SliceOf(part);
+      RETURN_IF_ERROR(
+          model_.transformer().Forward(context, {.rows = part, .slices = {&slice, 1}}, {}));
     }
     return Status::Ok();
   }

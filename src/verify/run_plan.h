@@ -30,9 +30,11 @@ TokenStream RandomStream(int64_t prompt_len, int64_t decode_len, int64_t vocab_s
 // What happens to a sequence when it reaches a position.
 struct Interruption {
   enum class Kind : uint8_t {
-    kRestore,   // to bytes and back
-    kFork,      // a copy goes on, the original with other tokens
-    kRollback,  // other tokens, then as if they had not been
+    kRestore,    // to bytes and back
+    kFork,       // a copy goes on, the original with other tokens
+    kRollback,   // other tokens, then as if they had not been
+    kSetAside,   // out of the pool as bytes, and back
+    kRecompute,  // dropped, and computed again from its tokens in one step
   };
   Kind kind = Kind::kRestore;
   int64_t pos = 0;

@@ -9,9 +9,6 @@
 namespace deepinfer {
 namespace {
 
-// Rows whose queries and outputs are held at once: 64 heads of 512 are 128 KB a row.
-constexpr int64_t kTileRows = 256;
-
 // kv = act_quant(rope(RMSNorm(wkv x))), stored in the cache format (model.md section 6).
 void StoreWindowRows(Step& step, int layer, const Operand& x) {
   const ModelConfig& c = step.config();
@@ -154,8 +151,8 @@ void Attention(Step& step, int layer) {
   }
 
   const AttentionRow* keys = KeyLists(step, layer);
-  for (int64_t begin = 0; begin < step.rows; begin += kTileRows) {
-    AttendTile(step, layer, q_latent, keys, begin, std::min(kTileRows, step.rows - begin));
+  for (int64_t begin = 0; begin < step.rows; begin += kAttentionTileRows) {
+    AttendTile(step, layer, q_latent, keys, begin, std::min(kAttentionTileRows, step.rows - begin));
   }
   step.Note("attn", layer, c.hidden_size, step.y);
 }

@@ -6,6 +6,9 @@
 
 namespace deepinfer {
 
+// Rows whose queries and outputs are held at once: 64 heads of 512 are 128 KB a row.
+inline constexpr int64_t kAttentionTileRows = 256;
+
 // From step.x [rows, hidden]: the layer's window rows and, if it is a source, the compressed rows
 // and index keys.  All that a row which ends here leaves behind.
 void WriteCaches(Step& step, int layer);
