@@ -91,7 +91,7 @@ Status RunVerify(const VerifyFlags& flags, const CommandContext& context) {
   ASSIGN_OR_RETURN(const Path dir, FindModelDir(context.global.model));
   Result<ScanReport> report = VerifyCheckpoint(dir, context.global);
   if (!report.ok()) {
-    const nlohmann::ordered_json json = {{"ok", false}, {"error", report.error().message()}};
+    const nlohmann::ordered_json json = {{"ok", false}, {"error", report.status().message()}};
     if (flags.json) RETURN_IF_ERROR(context.out.Write(json.dump(2) + "\n"));
     return std::move(report).status();
   }

@@ -99,7 +99,7 @@ class ScriptReader : public LineReader {
 
   Result<TypedLine> Read(const std::string& /*prompt*/, const std::string& /*initial*/) override {
     Result<std::optional<SourceLine>> line = source_.Next();
-    if (!line.ok() && line.error().code() == ErrorCode::kCancelled) {
+    if (!line.ok() && line.status().code() == ErrorCode::kCancelled) {
       return TypedLine{.kind = TypedLine::Kind::kEnd, .text = {}};
     }
     if (!line.ok()) return std::move(line).status();
