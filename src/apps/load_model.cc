@@ -31,7 +31,13 @@ Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
          .max_sequences = max_sequences,
          .on_file = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
   }();
-  if (model.ok()) LogInfo(PlanLine((*model)->memory_plan()));
+  if (model.ok()) {
+    // News when a budget was given, or when not everything has room.
+    const MemoryPlan& plan = (*model)->memory_plan();
+    const bool given = options.memory > 0 || options.kv_cache_memory > 0;
+    const bool news = given || plan.experts_resident < plan.experts;
+    Log(news ? LogLevel::kInfo : LogLevel::kDebug, PlanLine(plan));
+  }
   return model;
 }
 

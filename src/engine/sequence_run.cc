@@ -54,12 +54,12 @@ std::span<const BatchRow> SequenceRun::Rows(int64_t count) const {
 SequenceSlice SequenceRun::Slice(int64_t count) {
   // What is left of the prompt after these rows, as far as the next step can reach.
   const int64_t left = std::clamp<int64_t>(prompt_left() - count, 0, kMaxBatchRows);
-  return {.state = &*state_,
-          .num_rows = count,
-          .prefill = request_.prefill,
-          .upcoming =
-              std::span(rows_).subspan(left > 0 ? static_cast<size_t>(state_->len() + count) : 0,
-                                       static_cast<size_t>(left))};
+  return {
+      .state = &*state_,
+      .num_rows = count,
+      .prefill = request_.prefill,
+      .upcoming = std::span(rows_).subspan(
+          left > 0 ? static_cast<size_t>(state_->len() + count) : 0, static_cast<size_t>(left))};
 }
 
 void SequenceRun::StepBegins() {
