@@ -36,12 +36,26 @@ CaseOutput RunIndexScores(const CaseRunner& runner, RowFormat format, const Inde
   return Collect(scores);
 }
 
-enum class Scores { kTied, kExtreme, kAscending, kDescending, kEqual };
+enum class Scores { kTied, kExtreme, kAscending, kDescending, kEqual, kSteps, kUpToZero };
+
+// Ascending in a few steps, so that many are as good as the worst that is kept; up to zero: the
+// best half are zeros of both signs and subnormal numbers, which count as zero.
+std::vector<float> MakeSteps(CaseInputs& in, std::vector<float> scores, Scores kind) {
+  std::sort(scores.begin(), scores.end());
+  for (float& score : scores) {
+    score = std::round(score * 4) / 4;
+    if (kind == Scores::kSteps || score < 0) continue;
+    const float tiny = in.Below(2) == 0 ? 0.0f : 1e-40f;
+    score = in.Below(2) == 0 ? tiny : -tiny;
+  }
+  return scores;
+}
 
 std::vector<float> MakeScores(CaseInputs& in, int64_t count, Scores kind) {
   if (kind == Scores::kExtreme) return in.ExtremeFloats(count, 128);
   std::vector<float> scores = in.Floats(count, 2);
   if (kind == Scores::kAscending) std::sort(scores.begin(), scores.end());
+  if (kind == Scores::kSteps || kind == Scores::kUpToZero) return MakeSteps(in, scores, kind);
   if (kind == Scores::kDescending) std::sort(scores.rbegin(), scores.rend());
   if (kind == Scores::kEqual) std::fill(scores.begin(), scores.end(), -1.5f);
   if (kind != Scores::kTied) return scores;
@@ -99,8 +113,9 @@ void AddSelectionCases(std::vector<KernelCase>* cases) {
   }
   for (const int64_t count : {1, 7, 64, 1000, 20011}) {
     for (const int top_k : {1, 5, 512}) {
-      for (const Scores kind : {Scores::kTied, Scores::kExtreme, Scores::kAscending,
-                                Scores::kDescending, Scores::kEqual}) {
+      for (const Scores kind :
+           {Scores::kTied, Scores::kExtreme, Scores::kAscending, Scores::kDescending,
+            Scores::kEqual, Scores::kSteps, Scores::kUpToZero}) {
         cases->push_back(
             {fmt::format("selection of {} from {}, kind {}", top_k, count, static_cast<int>(kind)),
              [=](const CaseRunner& r) { return RunSelection(r, count, top_k, kind); }});
