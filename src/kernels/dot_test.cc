@@ -236,6 +236,40 @@ TEST_P(DotTest, ProductsThatUnderflowAreStillFused) {
   }
 }
 
+TEST_P(DotTest, AZeroCodeHasNoSign) {
+  // Odd products underflow to -0, which a product of -0 would leave as it is.
+  const FlushDenormals flush;
+  const auto zero = FloatToBf16(0x1p-40f);
+  const auto tiny = FloatToBf16(-0x1p-40f);
+  std::vector<uint16_t> x;
+  std::vector<uint8_t> fp8;
+  for (int i = 0; i < 64; ++i) {
+    x.insert(x.end(), {zero, tiny});
+    fp8.insert(fp8.end(), {0x80, 0x01});
+  }
+  // In FP4 order the even columns of a packed row are those of nibbles 0 to 3 of even words.
+  std::vector<uint8_t> fp4;
+  for (int i = 0; i < 16; ++i) fp4.insert(fp4.end(), {0x88, 0x88, 0x11, 0x11});
+  const std::vector<uint8_t> scales(4, kMinScaleByte);
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4}) {
+    float y = 1;
+    GetParam()->matmul({.x = x.data(),
+                        .order = static_cast<ColumnOrder>(format),
+                        .x_index = nullptr,
+                        .m = 1,
+                        .w = {.format = format,
+                              .data = format == WeightFormat::kFp8 ? fp8.data() : fp4.data(),
+                              .scales = scales.data(),
+                              .n = 1,
+                              .k = 128},
+                        .y = &y,
+                        .y_stride = 1,
+                        .round = false},
+                       0, 1);
+    EXPECT_TRUE(SameBits(y, 0.0f)) << GetParam()->name;
+  }
+}
+
 TEST_P(DotTest, ASumKeepsWhatAProductAloneWouldLose) {
   std::vector<float> x(32, 0.0f);
   std::vector<uint16_t> w(32, 0);

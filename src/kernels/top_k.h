@@ -26,15 +26,16 @@ class TopK {
  public:
   TopK();
   ~TopK();
-  // Starts over: the `keep` best will be wanted, keep >= 1.
-  void Start(int64_t keep);
+  // Starts over: the `keep` best of `scores` [count] will be wanted, keep >= 1.  The scores are
+  // borrowed until Finish.
+  void Start(int64_t keep, const float* scores, int64_t count);
 
   // Entries come with ascending indices, so that one whose score is not above `floor()` cannot
   // matter; -inf is below every floor.
   [[gnu::always_inline]] float floor() const { return floor_; }
   [[gnu::always_inline]] void Add(uint64_t key) {
     keys_[count_++] = key;
-    if (count_ == capacity_) Prune();
+    if (count_ == capacity_) MakeRoom();
   }
 
   // The best, at most `keep` of them, in no order but that the worst is last when there are `keep`.
@@ -47,9 +48,15 @@ class TopK {
 
  private:
   void Prune();
+  void MakeRoom();
+  void RaiseFloor(int64_t next);
 
   Workspace memory_;
   uint64_t* keys_ = nullptr;
+  float* samples_ = nullptr;
+  const float* scores_ = nullptr;
+  int64_t num_scores_ = 0;
+  int64_t seen_ = 0;  // scores before the one that was last made room for
   int64_t keep_ = 0;
   int64_t count_ = 0;
   int64_t capacity_ = 0;

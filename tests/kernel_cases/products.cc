@@ -154,9 +154,11 @@ CaseOutput RunMatmul(const CaseRunner& runner, WeightFormat format, ColumnOrder 
 
 void AddMatmulCases(std::vector<KernelCase>* cases) {
   constexpr MatmulShape kShapes[] = {
-      {1, 70, 32, false, false}, {3, 33, 96, false, true},   {1, 5, 160, true, false},
-      {2, 66, 128, true, false}, {35, 40, 256, false, true}, {1, 64, 1280, false, false},
-      {5, 3, 588, false, false}, {2, 9, 588, true, false},   {33, 17, 96, false, false},
+      {1, 70, 32, false, false},  {3, 33, 96, false, true},    {1, 5, 160, true, false},
+      {2, 66, 128, true, false},  {35, 40, 256, false, true},  {1, 64, 1280, false, false},
+      {5, 3, 588, false, false},  {2, 9, 588, true, false},    {33, 17, 96, false, false},
+      {6, 67, 2336, false, true}, {13, 67, 2336, false, true}, {4, 9, 160, true, true},
+      {101, 3, 96, false, true},
   };
   for (const ColumnOrder order : {ColumnOrder::kNatural, ColumnOrder::kFp8, ColumnOrder::kFp4}) {
     const auto format = static_cast<WeightFormat>(order);
@@ -172,10 +174,13 @@ void AddMatmulCases(std::vector<KernelCase>* cases) {
                         }});
     }
   }
-  constexpr MatmulShape kTrueFp32 = {3, 24, 588, false, true};
-  cases->push_back({"matmul fp32 by f32", [=](const CaseRunner& runner) {
-                      return RunMatmul(runner, WeightFormat::kF32, ColumnOrder::kF32, kTrueFp32);
-                    }});
+  constexpr MatmulShape kTrueFp32[] = {{3, 24, 588, false, true}, {6, 5, 43, false, false}};
+  for (const MatmulShape& shape : kTrueFp32) {
+    cases->push_back(
+        {fmt::format("matmul fp32 by f32 m{}", shape.m), [=](const CaseRunner& runner) {
+           return RunMatmul(runner, WeightFormat::kF32, ColumnOrder::kF32, shape);
+         }});
+  }
 }
 
 }  // namespace deepinfer

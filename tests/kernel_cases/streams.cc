@@ -96,26 +96,47 @@ CaseOutput RunNgramGate(const CaseRunner& runner, const StreamShape& s) {
   return Collect(h);
 }
 
-CaseOutput RunPoolGroups(const CaseRunner& runner, int ratio, bool extreme) {
-  constexpr int64_t kEntries = 6;
-  constexpr int64_t kDim = 45;
-  CaseInputs in(7);
-  const int64_t count = kEntries * ratio * 2 * kDim;
+constexpr int64_t kPoolEntries = 6;
+constexpr int64_t kPoolDim = 45;
+
+// [entries, ratio][u, gate][dim]
+std::vector<float> PoolValues(CaseInputs& in, int ratio, bool extreme) {
+  const int64_t count = kPoolEntries * ratio * 2 * kPoolDim;
   std::vector<float> values = extreme ? in.ExtremeFloats(count, 120) : in.Floats(count, 4);
   // Moderate gates for every other token, so that huge values of several tokens meet.
-  for (int64_t row = 0; row < kEntries * ratio; row += 2) {
-    const std::vector<float> gates = in.Floats(kDim);
-    std::copy(gates.begin(), gates.end(), values.begin() + (2 * row + 1) * kDim);
+  for (int64_t row = 0; row < kPoolEntries * ratio; row += 2) {
+    const std::vector<float> gates = in.Floats(kPoolDim);
+    std::copy(gates.begin(), gates.end(), values.begin() + (2 * row + 1) * kPoolDim);
   }
+  return values;
+}
+
+// Equal gates; tokens 0..3 are huge and taken back by tokens 8..11, so that what another token adds
+// to their lanes in between is lost.
+std::vector<float> CancellingPoolValues(CaseInputs& in, int ratio) {
+  std::vector<float> values = PoolValues(in, ratio, false);
+  for (int64_t row = 0; row < kPoolEntries * ratio; ++row) {
+    float* u = values.data() + row * 2 * kPoolDim;
+    const int64_t token = row % ratio;
+    std::fill_n(u + kPoolDim, kPoolDim, 1.0f);
+    if (token < 4) std::fill_n(u, kPoolDim, 0x1p70f);
+    if (token >= 8 && token < 12) std::fill_n(u, kPoolDim, -0x1p70f);
+  }
+  return values;
+}
+
+CaseOutput RunPoolGroups(const CaseRunner& runner, int ratio, const std::vector<float>& values) {
   std::vector<const float*> ug;
-  for (int64_t i = 0; i < kEntries * ratio; ++i) ug.push_back(values.data() + i * 2 * kDim);
+  for (int64_t i = 0; i < kPoolEntries * ratio; ++i) {
+    ug.push_back(values.data() + i * 2 * kPoolDim);
+  }
   CaseOutput written;
   for (const bool round : {false, true}) {
-    auto y = Output(kEntries * kDim);
+    auto y = Output(kPoolEntries * kPoolDim);
     Run(runner, &KernelTable::pool_groups, PoolGroups,
         PoolGroupsParams{
-            .ug = ug.data(), .ratio = ratio, .dim = kDim, .round = round, .y = y.data()},
-        kEntries);
+            .ug = ug.data(), .ratio = ratio, .dim = kPoolDim, .round = round, .y = y.data()},
+        kPoolEntries);
     Append(y, &written);
   }
   return written;
@@ -142,9 +163,16 @@ void AddStreamCases(std::vector<KernelCase>* cases) {
   for (const int ratio : {1, 2, 4, 9, 128}) {
     for (const bool extreme : {false, true}) {
       cases->push_back({fmt::format("pool_groups {}{}", ratio, extreme ? " extreme" : ""),
-                        [=](const CaseRunner& r) { return RunPoolGroups(r, ratio, extreme); }});
+                        [=](const CaseRunner& r) {
+                          CaseInputs in(7);
+                          return RunPoolGroups(r, ratio, PoolValues(in, ratio, extreme));
+                        }});
     }
   }
+  cases->push_back({"pool_groups 20 cancelling", [](const CaseRunner& r) {
+                      CaseInputs in(7);
+                      return RunPoolGroups(r, 20, CancellingPoolValues(in, 20));
+                    }});
 }
 
 }  // namespace deepinfer

@@ -141,11 +141,11 @@ I32 ShiftRightSigned(I32 x) {
 }
 
 // Lane by lane the dot product of bytes: up to 32 unsigned ones below 32 with signed ones of at
-// most
-// 12.  Sums of 16 products fit 16 bits.
+// most 12, added to what it starts from, which fits 15 bits.  Sums of 16 products fit as well.
 struct ByteDot {
-  I32 pairs = I32::Set(0);
+  I32 pairs;
 
+  static ByteDot From(I32 start) { return {start & I32::Set(0xFFFF)}; }
   void Add(I32 unsigned_bytes, I32 signed_bytes) {
     pairs.low =
         _mm256_add_epi16(pairs.low, _mm256_maddubs_epi16(unsigned_bytes.low, signed_bytes.low));

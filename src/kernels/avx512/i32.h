@@ -76,10 +76,11 @@ I32 ShiftRightSigned(I32 x) {
 }
 
 // Lane by lane the dot product of bytes: up to 32 unsigned ones below 32 with signed ones of at
-// most 12.
+// most 12, added to what it starts from, which fits 15 bits.
 struct ByteDot {
-  I32 sum = I32::Set(0);
+  I32 sum;
 
+  static ByteDot From(I32 start) { return {start}; }
   void Add(I32 unsigned_bytes, I32 signed_bytes) {
     sum.v = _mm512_dpbusd_epi32(sum.v, unsigned_bytes.v, signed_bytes.v);
   }

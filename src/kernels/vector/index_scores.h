@@ -3,6 +3,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/vector/lanes.h"
+#include "kernels/vector/row_walk.h"
 #include "kernels/workspace.h"
 
 namespace deepinfer::vector {
@@ -107,7 +108,7 @@ void LoadQuery(const IndexScoresParams& p, const IndexQuery& query) {
     LoadTile<V>(rows, p.dim, kDoubled, tile);
     const I32 bias = I32::Set(kKeyBias * 0x01010101);
     for (int64_t g = 0; g < groups; ++g) {
-      typename V::ByteDot sum;
+      auto sum = V::ByteDot::From(I32::Set(0));
       for (int w = 0; w < kGroupWords; ++w) {
         sum.Add(bias, I32::Load(tile.codes + (g * kGroupWords + w) * kLanes, Whole{}));
       }
@@ -118,7 +119,8 @@ void LoadQuery(const IndexScoresParams& p, const IndexQuery& query) {
 }
 
 // Dot products of kHeads heads from `head` on with kTiles times sixteen keys: what is loaded once
-// serves kHeads or kTiles products.
+// serves kHeads or kTiles products.  A group's whole number times its scale, a power of two that is
+// zero or normal, is exact, so that one fma is the product and the sum.
 template <class V, int kTiles, int kHeads>
 [[gnu::always_inline]] inline void DotHeads(const IndexQuery& query, const Fp4Tile* keys,
                                             int64_t dim, int64_t head,
@@ -131,6 +133,10 @@ template <class V, int kTiles, int kHeads>
   const int32_t* offsets = query.offsets + tile * TileScales(dim) + head % kLanes;
   for (int64_t g = 0; g < dim / 32; ++g) {
     typename V::ByteDot sum[kTiles][kHeads];
+    for (int h = 0; h < kHeads; ++h) {
+      const I32 offset = I32::Set(offsets[g * kLanes + h]);
+      for (int t = 0; t < kTiles; ++t) sum[t][h] = V::ByteDot::From(offset);
+    }
     for (int w = 0; w < kGroupWords; ++w) {
       const int64_t at = (g * kGroupWords + w) * kLanes;
       I32 key[kTiles];
@@ -143,8 +149,8 @@ template <class V, int kTiles, int kHeads>
     for (int t = 0; t < kTiles; ++t) {
       const F32 key_scale = F32::Load(keys[t].scales + g * kLanes, Whole{});
       for (int h = 0; h < kHeads; ++h) {
-        const F32 whole = ToF32(sum[t][h].Total() + I32::Set(offsets[g * kLanes + h]));
-        dot[t][h] = dot[t][h] + whole * (F32::Set(scales[g * kLanes + h]) * key_scale);
+        const F32 scale = F32::Set(scales[g * kLanes + h]) * key_scale;
+        dot[t][h] = Fma(ToF32(sum[t][h].Total()), scale, dot[t][h]);
       }
     }
   }
@@ -195,57 +201,34 @@ void ScoreTiles(const IndexScoresParams& p, const IndexQuery& query, const Fp4Ti
   }
 }
 
-// Walks the rows of consecutive entries; a division per block, not per row.
-struct RowWalk {
-  const BlockRowsView& rows;
-  int64_t block;
-  int64_t left;  // rows of the block from `at` on
-  const uint8_t* at;
-
-  [[gnu::always_inline]] RowWalk(const BlockRowsView& view, int64_t entry)
-      : rows(view), block(entry / view.entries_per_block) {
-    const int64_t within = entry - block * view.entries_per_block;
-    left = view.entries_per_block - within;
-    at = Base() + within * view.row_bytes;
-  }
-  [[gnu::always_inline]] const uint8_t* Base() const {
-    return reinterpret_cast<const uint8_t*>(rows.blocks[block]) + rows.offset;
-  }
-  [[gnu::always_inline]] void Next() {
-    at += rows.row_bytes;
-    if (--left > 0) return;
-    ++block;
-    left = rows.entries_per_block;
-    at = Base();
-  }
-};
-
 // Loads consecutive keys into tiles, one after the other.
 template <class V>
 struct KeyLoader {
   static constexpr int64_t kAhead = 64;  // keys: their scores take as long as memory takes
 
   const IndexScoresParams& p;
-  int64_t entry;
-  int64_t end;
+  int64_t left;  // keys
   RowWalk walk;
   RowWalk ahead;
 
-  KeyLoader(const IndexScoresParams& params, int64_t begin, int64_t last)
+  KeyLoader(const IndexScoresParams& params, int64_t begin, int64_t end)
       : p(params),
-        entry(begin),
-        end(last),
+        left(end - begin),
         walk(params.keys, begin),
-        ahead(params.keys, begin + kAhead < last ? begin + kAhead : begin) {}
+        ahead(params.keys, begin + kAhead < end ? begin + kAhead : begin) {}
 
   void Load(const Fp4Tile& tile) {
     const uint8_t* rows[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i, ++entry) {
-      rows[i] = walk.at;  // the last one again where the range ends
-      if (entry + 1 < end) walk.Next();
-      if (entry + kAhead < end) __builtin_prefetch(ahead.at);
-      if (entry + kAhead + 1 < end) ahead.Next();
+    if (left >= kAhead + kLanes) {
+      ahead.Next(rows);
+      for (const uint8_t* row : rows) __builtin_prefetch(row);
     }
+    if (left >= kLanes) {
+      walk.Next(rows);
+    } else {  // the last one again where the range ends
+      for (int64_t i = 0; i < kLanes; ++i) rows[i] = i < left ? walk.Next() : rows[i - 1];
+    }
+    left -= kLanes;
     LoadTile<V>(rows, p.dim, kDoubledBiased, tile);
   }
 };
@@ -284,7 +267,7 @@ void IndexScores(const IndexScoresParams& p, int64_t begin, int64_t end) {
   if (p.format == RowFormat::kFp4E8M0) return IndexScoresFp4<V>(p, begin, end);
   RowWalk walk(p.keys, begin);
   for (int64_t entry = begin; entry < end; ++entry) {
-    const auto* key = reinterpret_cast<const float*>(walk.at);
+    const auto* key = reinterpret_cast<const float*>(walk.Next());
     float score = 0;
     for (int64_t head = 0; head < p.heads; ++head) {
       const float dot =
@@ -292,7 +275,6 @@ void IndexScores(const IndexScoresParams& p, int64_t begin, int64_t end) {
       score += (dot < 0.0f ? 0.0f : dot) * p.weights[head];
     }
     p.scores[entry] = score;
-    if (entry + 1 < end) walk.Next();
   }
 }
 

@@ -42,7 +42,7 @@ void CollectBest(const float* scores, int64_t n, TopK& best) {
 template <class V>
 void SelectTopK(const SelectTopKParams& p) {
   static thread_local TopK best;
-  best.Start(int64_t{p.top_k} + 1);  // one more than is kept, for the margin
+  best.Start(int64_t{p.top_k} + 1, p.scores, p.num_scores);  // one more, for the margin
   CollectBest<V>(p.scores, p.num_scores, best);
   const auto [keys, found] = best.Finish();
   const int64_t kept = found < p.top_k ? found : p.top_k;
