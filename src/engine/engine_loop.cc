@@ -84,6 +84,8 @@ int64_t EngineLoop::Close(std::chrono::milliseconds grace) {
   for (const std::shared_ptr<AnswerChannel>& channel : board_->Open()) {
     cut_short += channel->Cancel() ? 1 : 0;
   }
+  // All have ended now, but whoever ended one may not have told the board yet.
+  CHECK(AwaitIdle(Clock::now() + std::chrono::hours(1)));
   board_->Stop();
   steps_.join();
   text_.reset();

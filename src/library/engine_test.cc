@@ -152,6 +152,8 @@ TEST_F(EngineTest, TextGoesToTokensAndBack) {
   EXPECT_EQ(*engine_->Encode(engine_->Decode(*tokens)), *tokens);
   EXPECT_GT(engine_->vocab_size(), 0);
   EXPECT_GT(engine_->max_model_len(), 0);
+  EXPECT_FALSE(engine_->MemoryPlan().empty());
+  EXPECT_TRUE(engine_->all_weights_resident());
   EXPECT_THAT(engine_->fingerprint(), HasSubstr("-v41-release-1"));
 }
 
