@@ -42,6 +42,8 @@ struct EngineOptions {
 
   std::string model_dir{};       // a checkpoint as released
   int threads = 0;               // compute threads; 0: as many as the process may use
+  int64_t memory_bytes = 0;      // budget; 0: what the process may use of the machine
+  int64_t kv_memory_bytes = 0;   // of it, for KV blocks; 0: the engine's choice
   int64_t max_sequences = 16;    // requests in flight; the others wait
   int64_t max_model_len = 0;     // tokens of prompt and answer together; 0: what the model allows
   int64_t max_batch_tokens = 0;  // of one step; 0: the engine's choice
@@ -98,6 +100,9 @@ class Engine {
   // Tokens that prompt and answer may have together.
   int64_t max_model_len() const;
   int64_t vocab_size() const;
+  // How memory is divided, in one line for a person; whether all weights have room in it.
+  std::string MemoryPlan() const;
+  bool all_weights_resident() const;
   // Names the checkpoint and the arithmetic: equal fingerprints give equal answers.
   std::string fingerprint() const;
 

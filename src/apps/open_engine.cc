@@ -1,8 +1,11 @@
 #include "apps/open_engine.h"
 
+#include <optional>
+
 #include "apps/load_model.h"
 #include "apps/model_dir.h"
 #include "apps/progress.h"
+#include "base/log.h"
 
 namespace deepinfer {
 namespace {
@@ -26,10 +29,12 @@ EngineOptions::Prefill PublicMode(PrefillMode mode) {
 Result<Engine> OpenEngine(const GlobalOptions& global, const PrefillFlags& prefill,
                           const EngineFlags& flags) {
   ASSIGN_OR_RETURN(const Path dir, FindModelDir(global.model));
-  Progress progress("loading", ProgressUnit::kFiles);
-  return Engine::Open(
+  std::optional<Progress> progress(std::in_place, "loading", ProgressUnit::kFiles);
+  Result<Engine> engine = Engine::Open(
       {.model_dir = dir,
        .threads = global.threads,
+       .memory_bytes = static_cast<int64_t>(global.memory),
+       .kv_memory_bytes = static_cast<int64_t>(global.kv_cache_memory),
        .max_sequences = flags.max_sequences,
        .max_model_len = global.max_model_len,
        .max_batch_tokens = flags.max_batch_tokens,
@@ -39,7 +44,15 @@ Result<Engine> OpenEngine(const GlobalOptions& global, const PrefillFlags& prefi
        .prefill = PublicMode(prefill.Options().mode),
        .prefill_keep = prefill.keep,
        .isa = ForcedIsa(),
-       .on_load = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+       .on_load = [&](int64_t done, int64_t total) { progress->Update(done, total); }});
+  progress.reset();
+  if (engine.ok()) {
+    // News when a budget was given, or when not everything has room.
+    const bool given = global.memory > 0 || global.kv_cache_memory > 0;
+    const bool news = given || !engine->all_weights_resident();
+    Log(news ? LogLevel::kInfo : LogLevel::kDebug, engine->MemoryPlan());
+  }
+  return engine;
 }
 
 }  // namespace deepinfer

@@ -5,27 +5,33 @@
 namespace deepinfer {
 namespace {
 
-// Raw text gets nothing but the beginning-of-sentence token, if it does not spell one itself.
-Result<std::vector<int32_t>> RawTokens(const std::string& text, const ModelInstance& model) {
-  ASSIGN_OR_RETURN(std::vector<int32_t> tokens, model.tokenizer()->Encode(text));
-  const int32_t bos = model.config().bos_token;
-  if (tokens.empty() || tokens.front() != bos) tokens.insert(tokens.begin(), bos);
-  return tokens;
-}
-
-Result<std::vector<Message>> MessagesOf(PromptSource source, const RequestOptions& options) {
+Result<ChatPrompt> ChatPromptOf(PromptSource source, const RequestOptions& options) {
+  ChatPrompt prompt{.thinking = options.thinking.value_or(false),
+                    .effort = options.effort.value_or("")};
   if (source.messages) {
     if (options.system) {
       return InvalidArgument("system: found one beside messages, expected it to be one of them");
     }
-    return *std::move(source.messages);
+    prompt.messages_json = *std::move(source.messages);
+    return prompt;
   }
-  std::vector<Message> messages;
   if (options.system && !options.system->empty()) {
-    messages.push_back(Message::Text(Role::kSystem, *options.system));
+    prompt.messages.push_back({.role = "system", .content = *options.system});
   }
-  messages.push_back(Message::Text(Role::kUser, *std::move(source.text)));
-  return messages;
+  prompt.messages.push_back({.role = "user", .content = *std::move(source.text)});
+  return prompt;
+}
+
+Result<std::vector<int32_t>> PromptTokens(const Engine& engine, PromptSource source,
+                                          const RequestOptions& options) {
+  if (options.raw.value_or(false)) {
+    if (source.messages || options.system || options.thinking.value_or(false)) {
+      return InvalidArgument("raw: expected no messages, system or thinking beside it");
+    }
+    return engine.Encode(*source.text);
+  }
+  ASSIGN_OR_RETURN(const ChatPrompt prompt, ChatPromptOf(std::move(source), options));
+  return engine.EncodeChat(prompt);
 }
 
 }  // namespace
@@ -63,9 +69,8 @@ GenerationRequest RequestFor(const std::vector<int32_t>& prompt, const RequestOp
           .chunk = defaults.chunk};
 }
 
-Result<GenerationRequest> BuildRequest(const ModelInstance& model, PromptSource source,
-                                       const RequestOptions& options,
-                                       const RequestDefaults& defaults) {
+Result<Request> BuildRequest(const Engine& engine, PromptSource source,
+                             const RequestOptions& options) {
   if (source.text.has_value() == source.messages.has_value()) {
     return InvalidArgument(source.text ? "found prompt and messages, expected one of them"
                                        : "found neither prompt nor messages, expected one of them");
@@ -73,18 +78,12 @@ Result<GenerationRequest> BuildRequest(const ModelInstance& model, PromptSource 
   if (source.text && source.text->empty()) {
     return InvalidArgument("prompt: found an empty text, expected some");
   }
-  if (options.raw.value_or(false)) {
-    if (source.messages || options.system || options.thinking.value_or(false)) {
-      return InvalidArgument("raw: expected no messages, system or thinking beside it");
-    }
-    ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, RawTokens(*source.text, model));
-    return RequestFor(tokens, options, defaults);
-  }
-  ASSIGN_OR_RETURN(const ChatOptions chat, ChatOptionsOf(options));
-  ASSIGN_OR_RETURN(const std::vector<Message> messages, MessagesOf(std::move(source), options));
-  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                   ChatTokens(messages, chat, *model.tokenizer()));
-  return RequestFor(tokens, options, defaults);
+  ASSIGN_OR_RETURN(std::vector<int32_t> prompt, PromptTokens(engine, std::move(source), options));
+  return Request{.prompt = std::move(prompt),
+                 .sampling = options.Sampling(),
+                 .stop = options.stop.value_or(std::vector<std::string>()),
+                 .max_tokens = options.max_tokens.value_or(0),
+                 .num_logprobs = options.logprobs.value_or(-1)};
 }
 
 }  // namespace deepinfer

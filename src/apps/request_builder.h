@@ -8,7 +8,7 @@
 
 #include "apps/request_options.h"
 #include "base/status.h"
-#include "engine/model_instance.h"
+#include "deepinfer/engine.h"
 #include "engine/request.h"
 #include "model/prefill.h"
 #include "sampling/params.h"
@@ -19,7 +19,7 @@ namespace deepinfer {
 // One of the two.
 struct PromptSource {
   std::optional<std::string> text;
-  std::optional<std::vector<Message>> messages;
+  std::optional<std::string> messages;  // a JSON list
 };
 
 // What no request says for itself.
@@ -41,10 +41,9 @@ Result<std::vector<int32_t>> ChatTokens(const std::vector<Message>& messages,
 GenerationRequest RequestFor(const std::vector<int32_t>& prompt, const RequestOptions& options,
                              const RequestDefaults& defaults);
 
-// The same from a text (raw, or as the user's message) or from messages.  InvalidArgument for
-// options that contradict each other.
-Result<GenerationRequest> BuildRequest(const ModelInstance& model, PromptSource source,
-                                       const RequestOptions& options,
-                                       const RequestDefaults& defaults);
+// A request of the public engine from a text (raw, or as the user's message) or from messages.
+// InvalidArgument for options that contradict each other.
+Result<Request> BuildRequest(const Engine& engine, PromptSource source,
+                             const RequestOptions& options);
 
 }  // namespace deepinfer

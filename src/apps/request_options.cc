@@ -93,6 +93,18 @@ void RequestOptions::FillFrom(const RequestOptions& defaults) {
   Fill(system, defaults.system);
 }
 
+SamplingOptions RequestOptions::Sampling() const {
+  return {.temperature = temperature,
+          .top_k = top_k,
+          .top_p = top_p,
+          .min_p = min_p,
+          .repetition_penalty = repetition_penalty,
+          .presence_penalty = presence_penalty,
+          .frequency_penalty = frequency_penalty,
+          .logit_bias = logit_bias.value_or(decltype(SamplingOptions::logit_bias)()),
+          .seed = seed};
+}
+
 SamplingParams RequestOptions::SamplingOver(SamplingParams recommended) const {
   SamplingParams params = std::move(recommended);
   Lay(temperature, params.temperature);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "deepinfer/request.h"
 #include "sampling/params.h"
 
 namespace CLI {
@@ -39,6 +40,8 @@ struct RequestOptions {
   void AddFlags(CLI::App& app);
   // Takes from `defaults` what is absent here.
   void FillFrom(const RequestOptions& defaults);
+  // How tokens are chosen, for the public engine.
+  SamplingOptions Sampling() const;
   // The checkpoint's recommendation with the given parameters laid over it.
   SamplingParams SamplingOver(SamplingParams recommended) const;
 };

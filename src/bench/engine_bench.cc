@@ -141,7 +141,9 @@ EngineStatistics Since(const EngineStatistics& before, EngineStatistics after) {
 Status WarmUp(Engine& engine) {
   ASSIGN_OR_RETURN(AnswerStream stream,
                    engine.Submit({.prompt = {0, 1, 2, 3}, .max_tokens = 2, .ignore_eos = true}));
-  return stream.Wait().status();
+  RETURN_IF_ERROR(stream.Wait().status());
+  engine.WaitIdle();  // for its figures
+  return Status::Ok();
 }
 
 }  // namespace

@@ -6,6 +6,23 @@
 #include <cmath>
 
 namespace deepinfer {
+namespace {
+
+std::string Escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '<') {
+      escaped += "&lt;";
+    } else if (c == '&') {
+      escaped += "&amp;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
 
 double LogAxis::At(double value) const {
   return from + (std::log10(value) - low) / (high - low) * (to - from);
@@ -22,7 +39,7 @@ std::string SvgLine(double x1, double y1, double x2, double y2, std::string_view
 }
 
 std::string SvgText(double x, double y, std::string_view text, std::string_view style) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, text);
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, Escaped(text));
 }
 
 std::string SvgSideText(double x, double y, std::string_view text, std::string_view style) {

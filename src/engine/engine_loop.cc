@@ -84,6 +84,8 @@ int64_t EngineLoop::Close(std::chrono::milliseconds grace) {
   for (const std::shared_ptr<AnswerChannel>& channel : board_->Open()) {
     cut_short += channel->Cancel() ? 1 : 0;
   }
+  // All have ended now, but whoever ended one may not have told the board yet.
+  CHECK(AwaitIdle(Clock::now() + std::chrono::hours(1)));
   board_->Stop();
   steps_.join();
   text_.reset();
@@ -106,12 +108,12 @@ void EngineLoop::RunSteps() {
     const bool stopped = !batch_.Step().ok();
     board_->EndStep();
     LeaveSeats();
-    text_->Post(events_);
     runnable = batch_.last_step().rows > 0;
-    RecordQueues();
-    if (!runnable) continue;
-    RecordStep(begin, stopped);
     last_end = Clock::now();
+    RecordQueues();
+    if (runnable) RecordStep(last_end - begin, stopped);
+    // Last: who sees an answer end finds its tokens among the figures.
+    text_->Post(events_);
   }
 }
 
@@ -147,14 +149,14 @@ void EngineLoop::RecordQueues() {
   figures_.kv_bytes = model_.kv_bytes_in_use();
 }
 
-void EngineLoop::RecordStep(Clock::time_point begin, bool stopped) {
+void EngineLoop::RecordStep(Clock::duration elapsed, bool stopped) {
   const BatchEngine::StepTimes& times = batch_.last_step();
   const std::lock_guard lock(figures_mutex_);
   if (stopped) {
     ++figures_.num_stopped_steps;
     return;
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = std::chrono::duration<double>(elapsed).count();
   const double between = seconds - times.forward_seconds - times.choose_seconds;
   const auto threads = static_cast<double>(model_.context().num_threads());
   ++figures_.num_steps;

@@ -67,7 +67,7 @@ class EngineLoop {
   void DropEnded();
   void LeaveSeats();
   void RecordQueues();
-  void RecordStep(Clock::time_point begin, bool stopped);
+  void RecordStep(Clock::duration elapsed, bool stopped);
 
   ModelInstance& model_;
   const LoopOptions options_;

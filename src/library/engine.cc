@@ -8,6 +8,7 @@
 
 #include "engine/engine_loop.h"
 #include "engine/generation_defaults.h"
+#include "engine/memory_plan.h"
 #include "library/engine_options.h"
 #include "tokenizer/chat.h"
 
@@ -155,6 +156,13 @@ std::string Engine::Decode(std::span<const int32_t> tokens) const {
 int64_t Engine::max_model_len() const { return impl_->model().max_model_len(); }
 
 int64_t Engine::vocab_size() const { return impl_->model().config().vocab_size; }
+
+std::string Engine::MemoryPlan() const { return PlanLine(impl_->model().memory_plan()); }
+
+bool Engine::all_weights_resident() const {
+  const auto& plan = impl_->model().memory_plan();
+  return plan.experts_resident >= plan.experts;
+}
 
 std::string Engine::fingerprint() const {
   const StateIdentity& identity = impl_->model().identity();

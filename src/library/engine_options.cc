@@ -33,6 +33,8 @@ Status CheckOptions(const EngineOptions& options) {
     return InvalidArgument("model_dir: found none, expected the directory of a checkpoint");
   }
   RETURN_IF_ERROR(ExpectAtLeast(0, "threads", options.threads));
+  RETURN_IF_ERROR(ExpectAtLeast(0, "memory_bytes", options.memory_bytes));
+  RETURN_IF_ERROR(ExpectAtLeast(0, "kv_memory_bytes", options.kv_memory_bytes));
   RETURN_IF_ERROR(ExpectAtLeast(1, "max_sequences", options.max_sequences));
   RETURN_IF_ERROR(ExpectAtLeast(0, "max_model_len", options.max_model_len));
   RETURN_IF_ERROR(ExpectAtLeast(0, "max_batch_tokens", options.max_batch_tokens));
@@ -46,8 +48,11 @@ ModelOptions ModelOptionsOf(const EngineOptions& options) {
           .numerics = fp32 ? Numerics::kFp32 : Numerics::kRelease,
           .isa = options.isa,
           .threads = options.threads,
+          .memory = options.memory_bytes,
+          .kv_cache_memory = options.kv_memory_bytes,
           .max_model_len = options.max_model_len,
           .max_sequences = options.max_sequences,
+          .max_batch_rows = options.max_batch_tokens,
           .on_file = options.on_load};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -12,13 +13,12 @@
 #include "apps/generate/generate_jsonl.h"
 #include "apps/generate/result_json.h"
 #include "apps/interrupt.h"
-#include "apps/load_model.h"
+#include "apps/open_engine.h"
 #include "apps/prefill_flags.h"
 #include "apps/progress.h"
 #include "apps/request_builder.h"
 #include "apps/request_options.h"
-#include "engine/generation_defaults.h"
-#include "engine/generator.h"
+#include "deepinfer/engine.h"
 #include "tokenizer/chat.h"
 
 namespace deepinfer {
@@ -26,12 +26,15 @@ namespace {
 
 constexpr uint64_t kMaxPromptBytes = uint64_t{1} << 30;
 
+// How often a wait looks whether Ctrl-C was pressed.
+constexpr std::chrono::milliseconds kInterruptPoll(50);
+
 struct Flags {
   std::string prompt;
   std::string file;
   std::string messages;
   JsonlFiles jsonl;
-  BatchLimits limits{.max_sequences = 16};
+  EngineFlags engine;
   RequestOptions options;
   PrefillFlags prefill;
   bool json = false;
@@ -67,36 +70,35 @@ Result<PromptSource> SourceOf(const Flags& flags) {
   if (!flags.prompt.empty() || !flags.file.empty()) {
     return InvalidArgument("--messages: expected no other prompt beside it");
   }
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(flags.messages, kMaxPromptBytes));
-  Result<std::vector<Message>> messages = ParseMessages(json);
-  if (!messages.ok()) return std::move(messages).status().WithContext(flags.messages);
-  source.messages = *std::move(messages);
+  ASSIGN_OR_RETURN(source.messages, ReadFile(flags.messages, kMaxPromptBytes));
+  RETURN_IF_ERROR(ParseMessages(*source.messages).status().WithContext(flags.messages));
   return source;
 }
 
-Status RunOne(const Flags& flags, const CommandContext& context) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ModelInstance> model,
-                   LoadModelWithTokenizer(context.global));
-  ASSIGN_OR_RETURN(PromptSource source, SourceOf(flags));
-  ASSIGN_OR_RETURN(const SamplingParams recommended, LoadGenerationDefaults(model->dir()));
-  const RequestDefaults defaults{
-      .recommended = recommended, .prefill = flags.prefill.Options(), .chunk = flags.prefill.chunk};
-  ASSIGN_OR_RETURN(GenerationRequest request,
-                   BuildRequest(*model, std::move(source), flags.options, defaults));
-  const InterruptScope interrupt(model->context());
+// Shows the answer while it comes.  Cancelled after Ctrl-C.
+Status Show(AnswerStream& stream, int64_t prompt_len, const Flags& flags, Output& out) {
   std::optional<Progress> prefill(std::in_place, "prefill", ProgressUnit::kTokens);
-  const PrefillCallback on_prefill = [&](int64_t done, int64_t total) {
-    prefill->Update(done, total);
-    if (done == total) prefill.reset();  // the bar makes room for the text
-  };
-  const TextCallback stream = [&](std::string_view text) {
-    return flags.json ? Status::Ok() : context.out.WriteNow(text);
-  };
-  ASSIGN_OR_RETURN(const GenerationResult result,
-                   Generate(*model, std::move(request), stream, on_prefill));
-  RETURN_IF_ERROR(
-      context.out.WriteNow(flags.json ? ResultJson(result, *model->tokenizer()) : "\n"));
-  fmt::print(stderr, "{}\n", FiguresOf(result, defaults.prefill));
+  while (true) {
+    const std::optional<AnswerPiece> piece = stream.NextWithin(kInterruptPoll);
+    if (Interrupted()) return Cancelled("stopped before the end of the answer");
+    if (!piece && stream.ended()) return Status::Ok();
+    if (!piece) continue;
+    if (prefill) prefill->Update(piece->prompt_done, prompt_len);
+    if (piece->prompt_done == prompt_len) prefill.reset();  // the bar makes room for the text
+    if (!flags.json) RETURN_IF_ERROR(out.WriteNow(piece->text));
+  }
+}
+
+Status RunOne(const Flags& flags, const CommandContext& context) {
+  ASSIGN_OR_RETURN(Engine engine, OpenEngine(context.global, flags.prefill, {.max_sequences = 1}));
+  ASSIGN_OR_RETURN(PromptSource source, SourceOf(flags));
+  ASSIGN_OR_RETURN(Request request, BuildRequest(engine, std::move(source), flags.options));
+  const auto prompt_len = std::ssize(request.prompt);
+  ASSIGN_OR_RETURN(AnswerStream stream, engine.Submit(std::move(request)));
+  RETURN_IF_ERROR(Show(stream, prompt_len, flags, context.out));
+  ASSIGN_OR_RETURN(const Answer answer, stream.Wait());
+  RETURN_IF_ERROR(context.out.WriteNow(flags.json ? ResultJson(answer, engine) : "\n"));
+  fmt::print(stderr, "{}\n", FiguresOf(answer, flags.prefill.Options()));
   return Status::Ok();
 }
 
@@ -108,11 +110,8 @@ Status Run(const Flags& flags, const CommandContext& context) {
   if (!flags.prompt.empty() || !flags.file.empty() || !flags.messages.empty()) {
     return InvalidArgument("--jsonl: expected no other prompt beside it");
   }
-  return GenerateJsonl(
-      context, flags.jsonl,
-      {.flags = flags.options,
-       .defaults = {.prefill = flags.prefill.Options(), .chunk = flags.prefill.chunk},
-       .limits = flags.limits});
+  return GenerateJsonl(context, flags.jsonl,
+                       {.flags = flags.options, .prefill = flags.prefill, .engine = flags.engine});
 }
 
 void AddFlags(CLI::App& app, Flags& flags) {
@@ -131,10 +130,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "no chat template: the text goes on as it is");
   app.add_option("--logprobs", flags.options.logprobs,
                  "with --json or --jsonl: logprobs of each token and of this many best ones");
-  app.add_option("--max-num-seqs", flags.limits.max_sequences, "with --jsonl: requests in flight")
-      ->check(CLI::Range(int64_t{1}, kMaxBatchRows).description(""))
+  app.add_option("--max-num-seqs", flags.engine.max_sequences, "with --jsonl: requests in flight")
+      ->check(CLI::Range(int64_t{1}, int64_t{2048}).description(""))
       ->capture_default_str();
-  app.add_option("--max-num-batched-tokens", flags.limits.max_rows,
+  app.add_option("--max-num-batched-tokens", flags.engine.max_batch_tokens,
                  "with --jsonl: most tokens of one step (0: the engine's choice)")
       ->check(CLI::NonNegativeNumber);
   flags.options.AddFlags(app);

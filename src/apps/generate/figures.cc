@@ -14,21 +14,30 @@ double PerSecond(int64_t count, double seconds) {
 
 std::string PeakMemory() { return ShortBytes(static_cast<int64_t>(PeakMemoryBytes())); }
 
-}  // namespace
-
-std::string FiguresOf(const GenerationResult& result, const PrefillOptions& prefill) {
-  const auto output_len = std::ssize(result.tokens);
-  const int64_t computed = result.prompt_len - result.reused_len;
-  const std::string reused =
-      result.reused_len > 0 ? fmt::format(" ({} kept)", result.reused_len) : "";
+// What both kinds of answer say of themselves.
+template <typename T>
+std::string Line(const T& answer, int64_t reused_len, const PrefillOptions& prefill) {
+  const auto output_len = std::ssize(answer.tokens);
+  const std::string reused = reused_len > 0 ? fmt::format(" ({} kept)", reused_len) : "";
   // The first token comes out of the prefill; the others took a step each.
   return fmt::format(
       "[prompt {} tokens{}, {:.2f} s, {:.1f} tok/s, {} | output {} tokens, {:.2f} s, {:.1f} tok/s "
       "| {} | seed {} | peak memory {}]",
-      result.prompt_len, reused, result.prefill_seconds,
-      PerSecond(computed, result.prefill_seconds), PrefillModeName(prefill.mode), output_len,
-      result.decode_seconds, PerSecond(output_len - 1, result.decode_seconds),
-      FinishReasonName(result.finish_reason), result.seed, PeakMemory());
+      answer.prompt_len, reused, answer.prefill_seconds,
+      PerSecond(answer.prompt_len - reused_len, answer.prefill_seconds),
+      PrefillModeName(prefill.mode), output_len, answer.decode_seconds,
+      PerSecond(output_len - 1, answer.decode_seconds), FinishReasonName(answer.finish_reason),
+      answer.seed, PeakMemory());
+}
+
+}  // namespace
+
+std::string FiguresOf(const Answer& answer, const PrefillOptions& prefill) {
+  return Line(answer, 0, prefill);
+}
+
+std::string FiguresOf(const GenerationResult& result, const PrefillOptions& prefill) {
+  return Line(result, result.reused_len, prefill);
 }
 
 std::string FiguresOf(const JsonlSummary& summary, const PrefillOptions& prefill) {

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "apps/generate/jsonl_run.h"
+#include "deepinfer/answer.h"
 #include "engine/request.h"
 #include "model/prefill.h"
 
 namespace deepinfer {
 
 // Tokens, speeds, prefill mode, why the answer ended, its seed, and peak memory.
+std::string FiguresOf(const Answer& answer, const PrefillOptions& prefill);
 std::string FiguresOf(const GenerationResult& result, const PrefillOptions& prefill);
 std::string FiguresOf(const JsonlSummary& summary, const PrefillOptions& prefill);
 

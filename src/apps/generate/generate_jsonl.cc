@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 #include <optional>
 
 #include "apps/generate/figures.h"
-#include "apps/interrupt.h"
-#include "apps/load_model.h"
-#include "engine/generation_defaults.h"
+#include "apps/open_engine.h"
 
 namespace deepinfer {
 namespace {
@@ -51,16 +48,12 @@ Status GenerateJsonl(const CommandContext& context, const JsonlFiles& files,
     ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(files.out));
     file.emplace(std::move(writer));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<ModelInstance> model,
-                   LoadModelWithTokenizer(context.global, options.limits.max_sequences));
-  JsonlOptions run = options;
-  ASSIGN_OR_RETURN(run.defaults.recommended, LoadGenerationDefaults(model->dir()));
+  ASSIGN_OR_RETURN(Engine engine, OpenEngine(context.global, options.prefill, options.engine));
   const LineSink sink = [&](std::string_view line) {
     return file ? file->Write(line) : context.out.WriteNow(line);
   };
-  const InterruptScope interrupt(model->context());
-  ASSIGN_OR_RETURN(const JsonlSummary summary, RunJsonl(*model, source, run, sink));
-  fmt::print(stderr, "{}\n", FiguresOf(summary, run.defaults.prefill));
+  ASSIGN_OR_RETURN(const JsonlSummary summary, RunJsonl(engine, source, options, sink));
+  fmt::print(stderr, "{}\n", FiguresOf(summary, options.prefill.Options()));
   return Close(file, source.name(), files.out, summary);
 }
 

@@ -133,10 +133,12 @@ Status Read(dom::element value, std::optional<std::vector<std::pair<int32_t, flo
   return Status::Ok();
 }
 
-// The list's text goes to the reader of messages.
-Status Read(dom::element value, std::optional<std::vector<Message>>& out) {
+// The list's text, once it is known to hold messages.
+Status ReadMessages(dom::element value, std::optional<std::string>& out) {
   if (!value.is_array()) return Unexpected(value, "a list");
-  ASSIGN_OR_RETURN(out, ParseMessages(std::string(simdjson::minify(value))));
+  std::string json(simdjson::minify(value));
+  RETURN_IF_ERROR(ParseMessages(json).status());
+  out = std::move(json);
   return Status::Ok();
 }
 
@@ -160,7 +162,10 @@ Status ReadSource(dom::element value, JsonlRequest& request) {
 constexpr Field kFields[] = {
     {"id", [](dom::element value, JsonlRequest& request) { return ReadId(value, request.id); }},
     {"prompt", ReadSource<&PromptSource::text>},
-    {"messages", ReadSource<&PromptSource::messages>},
+    {"messages",
+     [](dom::element value, JsonlRequest& request) {
+       return ReadMessages(value, request.source.messages);
+     }},
     {"effort", [](dom::element value,
                   JsonlRequest& request) { return ReadEffort(value, request.options.effort); }},
     {"system", ReadOption<&RequestOptions::system>},

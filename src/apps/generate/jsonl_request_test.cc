@@ -54,7 +54,7 @@ TEST(JsonlRequestTest, MessagesAndOtherSpellingsAreRead) {
                                 request)
                   .ok());
   ASSERT_TRUE(request.source.messages.has_value());
-  EXPECT_EQ(request.source.messages->at(0).role, Role::kUser);
+  EXPECT_EQ(*request.source.messages, R"([{"role":"user","content":"Hi"}])");
   EXPECT_EQ(request.options.stop, std::vector<std::string>{"."});
   EXPECT_EQ(request.options.effort, "40");
   EXPECT_EQ(request.id, "-3");

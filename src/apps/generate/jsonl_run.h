@@ -7,18 +7,19 @@
 #include <string_view>
 
 #include "apps/line_source.h"
+#include "apps/open_engine.h"
+#include "apps/prefill_flags.h"
 #include "apps/request_builder.h"
 #include "apps/request_options.h"
 #include "base/status.h"
-#include "engine/batch_engine.h"
-#include "engine/model_instance.h"
+#include "deepinfer/engine.h"
 
 namespace deepinfer {
 
 struct JsonlOptions {
   RequestOptions flags;  // for what a line does not say
-  RequestDefaults defaults;
-  BatchLimits limits;
+  PrefillFlags prefill;
+  EngineFlags engine;
 };
 
 struct JsonlSummary {
@@ -37,7 +38,7 @@ using LineSink = std::function<Status(std::string_view line)>;
 // A bad line becomes an error in its place; the others run.  Ctrl-C ends what has been read with
 // what there is and leaves the rest of the source alone: then the summary is not complete.  An
 // error only when the source cannot be read or the sink fails.
-Result<JsonlSummary> RunJsonl(ModelInstance& model, LineSource& source, const JsonlOptions& options,
+Result<JsonlSummary> RunJsonl(Engine& engine, LineSource& source, const JsonlOptions& options,
                               const LineSink& sink);
 
 }  // namespace deepinfer

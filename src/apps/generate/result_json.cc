@@ -7,18 +7,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json TokenJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
-  return {{"id", token}, {"text", tokenizer.Decode({&token, 1})}, {"logprob", logprob}};
+Json TokenJson(const Engine& engine, int32_t token, float logprob) {
+  return {{"id", token}, {"text", engine.Decode({&token, 1})}, {"logprob", logprob}};
 }
 
-Json LogprobsJson(const GenerationResult& result, const Tokenizer& tokenizer) {
+Json LogprobsJson(const Answer& answer, const Engine& engine) {
   Json list = Json::array();
-  for (size_t i = 0; i < result.tokens.size(); ++i) {
-    Json entry = TokenJson(tokenizer, result.tokens[i], result.logprobs[i]);
+  for (size_t i = 0; i < answer.tokens.size(); ++i) {
+    Json entry = TokenJson(engine, answer.tokens[i], answer.logprobs[i]);
     entry["top"] = Json::array();
-    for (size_t k = 0; k < static_cast<size_t>(result.num_top); ++k) {
-      const TokenLogprob& top = result.top[i * static_cast<size_t>(result.num_top) + k];
-      entry["top"].push_back(TokenJson(tokenizer, top.token, top.logprob));
+    for (size_t k = 0; k < static_cast<size_t>(answer.num_alternatives); ++k) {
+      const TokenAlternative& top =
+          answer.alternatives[i * static_cast<size_t>(answer.num_alternatives) + k];
+      entry["top"].push_back(TokenJson(engine, top.token, top.logprob));
     }
     list.push_back(std::move(entry));
   }
@@ -32,18 +33,17 @@ std::string Line(const Json& json) {
 
 }  // namespace
 
-std::string ResultJson(const GenerationResult& result, const Tokenizer& tokenizer,
-                       std::string_view id) {
+std::string ResultJson(const Answer& answer, const Engine& engine, std::string_view id) {
   Json json = Json::object();
   if (!id.empty()) json["id"] = Json::parse(id);
-  json["text"] = result.text;
-  json["tokens"] = result.tokens;
-  json["finish_reason"] = FinishReasonName(result.finish_reason);
-  if (!result.stop_string.empty()) json["stop"] = result.stop_string;
-  json["usage"] = {{"prompt_tokens", result.prompt_len},
-                   {"completion_tokens", result.tokens.size()}};
-  json["seed"] = result.seed;
-  if (!result.logprobs.empty()) json["logprobs"] = LogprobsJson(result, tokenizer);
+  json["text"] = answer.text;
+  json["tokens"] = answer.tokens;
+  json["finish_reason"] = FinishReasonName(answer.finish_reason);
+  if (!answer.stop_string.empty()) json["stop"] = answer.stop_string;
+  json["usage"] = {{"prompt_tokens", answer.prompt_len},
+                   {"completion_tokens", answer.tokens.size()}};
+  json["seed"] = answer.seed;
+  if (!answer.logprobs.empty()) json["logprobs"] = LogprobsJson(answer, engine);
   return Line(json);
 }
 

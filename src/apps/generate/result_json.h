@@ -5,15 +5,13 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "engine/request.h"
-#include "tokenizer/tokenizer.h"
+#include "deepinfer/engine.h"
 
 namespace deepinfer {
 
 // {id, text, tokens, finish_reason, stop, usage, seed, logprobs} and a line feed.  id: JSON text of
 // the request's id, left out when empty; stop and logprobs only when there are any.
-std::string ResultJson(const GenerationResult& result, const Tokenizer& tokenizer,
-                       std::string_view id = "");
+std::string ResultJson(const Answer& answer, const Engine& engine, std::string_view id = "");
 
 // {id, line, error: {code, message}} and a line feed.
 std::string ErrorJson(const Status& status, std::string_view id, int64_t line);
