@@ -208,9 +208,9 @@ TEST(ModelMemoryTest, ABudgetShapesTheModelOrRefusesIt) {
   EXPECT_EQ(model->max_model_len(), (model->pool().num_blocks() - 1) * kBlockTokens);
   EXPECT_EQ(model->set_aside().capacity(), model->memory_plan().set_aside);
   const Result<std::unique_ptr<ModelInstance>> refused =
-      ModelInstance::Load({.dir = nano, .memory = 20 * kMb});
+      ModelInstance::Load({.dir = nano, .memory = 5 * kMb});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.status().message(), HasSubstr("memory: found a budget of 20.0 MB"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("memory: found a budget of 5.00 MB"));
 }
 
 }  // namespace

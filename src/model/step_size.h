@@ -20,7 +20,7 @@ struct StepShape {
 };
 
 // Bytes of the scratch arena, the exact peak but for a few hundred bytes of rounding.  At the
-// released dimensions 0.33 MB a row.
+// released dimensions 0.32 MB a row.
 int64_t StepScratchBytes(const ModelConfig& config, const KvLayout& layout, const StepShape& shape);
 
 // Bytes that the kernels' per-thread work areas may grow to, of all threads; an upper estimate.

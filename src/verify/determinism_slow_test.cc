@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "model/ngram_layout.h"
+#include "model/step_size.h"
 #include "synth/presets.h"
 #include "synth/synthesize.h"
 #include "tests/support/scratch_dir.h"
@@ -76,6 +77,22 @@ class ReleasedDimensionsTest : public testing::Test {
   const ScratchDir scratch_;
   std::unique_ptr<ModelInstance> model_;
 };
+
+TEST_F(ReleasedDimensionsTest, AStepTakesTheScratchThatIsPlanned) {
+  constexpr int64_t kRows = 700;
+  const TokenStream stream = RandomStream(kRows, 0, model_->config().vocab_size, 3);
+  SequenceState state = model_->NewSequence();
+  const SequenceSlice slice{.state = &state, .num_rows = kRows};
+  ASSERT_TRUE(model_->transformer()
+                  .Forward(model_->context(), {.rows = stream.rows, .slices = {&slice, 1}}, {})
+                  .ok());
+  const auto planned = static_cast<double>(StepScratchBytes(
+      model_->config(), model_->layout(),
+      {.rows = kRows, .max_len = kRows, .threads = model_->context().num_threads()}));
+  const auto taken = static_cast<double>(model_->context().scratch().peak());
+  EXPECT_LE(taken, planned * 1.001);
+  EXPECT_GE(taken, planned * 0.95);
+}
 
 TEST_F(ReleasedDimensionsTest, EveryAxisIsEqualInEveryBit) {
   EXPECT_GT(ExpectEqualAxes(*model_, {.tokens = 16, .quick = true}), 40);
