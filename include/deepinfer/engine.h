@@ -52,6 +52,7 @@ struct EngineOptions {
   Prefill prefill = Prefill::kCompact;
   int64_t prefill_keep = 140;        // of kMask and kCompact; at least the model's window
   int64_t max_unread_tokens = 1024;  // of an answer, before it pauses
+  bool profile = false;              // fill EngineStatistics::ops
   std::string isa{};                 // scalar, avx2, avx512; empty: the best one
   // Called while the model is loaded, on the caller's thread: files opened, of all.
   std::function<void(int64_t done, int64_t total)> on_load{};

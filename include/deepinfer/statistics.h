@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace deepinfer {
 
@@ -12,6 +14,13 @@ struct StepsOfSize {
   int64_t num_steps = 0;
   int64_t tokens = 0;
   double seconds = 0;
+};
+
+// Time that steps spent in one kind of operation.
+struct OpTime {
+  std::string_view name;  // lives as long as the program
+  double seconds = 0;
+  int64_t calls = 0;
 };
 
 // Sums are since the engine was opened.
@@ -38,6 +47,9 @@ struct EngineStatistics {
   // By their tokens, which are prompt tokens and one for each answer that goes on: element i holds
   // steps of more than 2^(i-1) and at most 2^i, the last one also those of more.
   std::array<StepsOfSize, 17> steps_by_size{};
+
+  // Most time first; empty unless EngineOptions::profile.
+  std::vector<OpTime> ops{};
 
   // The last step that ran:
   int64_t last_step_tokens = 0;

@@ -43,6 +43,7 @@ Result<Engine> OpenEngine(const GlobalOptions& global, const PrefillFlags& prefi
                                                         : EngineOptions::Arithmetic::kRelease,
        .prefill = PublicMode(prefill.Options().mode),
        .prefill_keep = prefill.keep,
+       .profile = flags.profile,
        .isa = ForcedIsa(),
        .on_load = [&](int64_t done, int64_t total) { progress->Update(done, total); }});
   progress.reset();

@@ -12,6 +12,7 @@ namespace deepinfer {
 struct EngineFlags {
   int64_t max_sequences = 16;
   int64_t max_batch_tokens = 0;  // 0: the engine's choice
+  bool profile = false;          // account time to ops
 };
 
 // --model, --numerics, --threads, --max-model-len, DEEPINFER_ISA and these flags.

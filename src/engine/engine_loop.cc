@@ -7,6 +7,22 @@
 #include "base/check.h"
 
 namespace deepinfer {
+namespace {
+
+// Times by op, most first.
+void NoteOps(const OpProfile& profile, std::vector<OpTime>& ops) {
+  ops.clear();
+  for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
+    const auto op = static_cast<Op>(i);
+    const OpProfile::Entry& entry = profile.of(op);
+    if (entry.calls == 0) continue;
+    ops.push_back({.name = OpName(op), .seconds = entry.seconds, .calls = entry.calls});
+  }
+  std::sort(ops.begin(), ops.end(),
+            [](const OpTime& a, const OpTime& b) { return a.seconds > b.seconds; });
+}
+
+}  // namespace
 
 // The place of one request among the steps: hears the batch engine and passes it on.
 class EngineLoop::Seat : public RequestListener {
@@ -94,6 +110,7 @@ int64_t EngineLoop::Close(std::chrono::milliseconds grace) {
 }
 
 void EngineLoop::RunSteps() {
+  if (options_.profile) model_.context().set_profile(&profile_);
   bool runnable = false;
   Clock::time_point last_end;
   while (board_->Await(runnable, posted_, ended_)) {
@@ -176,6 +193,7 @@ void EngineLoop::RecordStep(Clock::duration elapsed, bool stopped) {
   figures_.last_step_tokens = times.rows;
   figures_.last_step_sequences = times.sequences;
   figures_.last_step_seconds = seconds;
+  if (options_.profile) NoteOps(profile_, figures_.ops);
 }
 
 EngineStatistics EngineLoop::Statistics() const {

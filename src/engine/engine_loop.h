@@ -29,12 +29,14 @@
 #include "engine/callback_thread.h"
 #include "engine/loop_board.h"
 #include "engine/text_thread.h"
+#include "kernels/op_profile.h"
 
 namespace deepinfer {
 
 struct LoopOptions {
   BatchLimits limits;
   int64_t max_unread_tokens = 1024;
+  bool profile = false;  // fill EngineStatistics::ops
 };
 
 // Thread-safe but for Close and destruction, which come once and after all other calls.  The model
@@ -80,6 +82,7 @@ class EngineLoop {
   EngineStatistics figures_;  // guarded by figures_mutex_
 
   // Of the step thread alone:
+  OpProfile profile_;
   BatchEngine batch_;
   std::unordered_map<int64_t, std::unique_ptr<Seat>> seats_;  // by channel
   std::vector<Submitted> posted_;

@@ -58,7 +58,8 @@ ModelOptions ModelOptionsOf(const EngineOptions& options) {
 
 LoopOptions LoopOptionsOf(const EngineOptions& options) {
   return {.limits = {.max_sequences = options.max_sequences, .max_rows = options.max_batch_tokens},
-          .max_unread_tokens = options.max_unread_tokens};
+          .max_unread_tokens = options.max_unread_tokens,
+          .profile = options.profile};
 }
 
 PrefillOptions PrefillOptionsOf(const EngineOptions& options) {

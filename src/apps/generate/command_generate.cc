@@ -90,7 +90,9 @@ Status Show(AnswerStream& stream, int64_t prompt_len, const Flags& flags, Output
 }
 
 Status RunOne(const Flags& flags, const CommandContext& context) {
-  ASSIGN_OR_RETURN(Engine engine, OpenEngine(context.global, flags.prefill, {.max_sequences = 1}));
+  ASSIGN_OR_RETURN(Engine engine,
+                   OpenEngine(context.global, flags.prefill,
+                              {.max_sequences = 1, .profile = flags.engine.profile}));
   ASSIGN_OR_RETURN(PromptSource source, SourceOf(flags));
   ASSIGN_OR_RETURN(Request request, BuildRequest(engine, std::move(source), flags.options));
   const auto prompt_len = std::ssize(request.prompt);
@@ -98,7 +100,8 @@ Status RunOne(const Flags& flags, const CommandContext& context) {
   RETURN_IF_ERROR(Show(stream, prompt_len, flags, context.out));
   ASSIGN_OR_RETURN(const Answer answer, stream.Wait());
   RETURN_IF_ERROR(context.out.WriteNow(flags.json ? ResultJson(answer, engine) : "\n"));
-  fmt::print(stderr, "{}\n", FiguresOf(answer, flags.prefill.Options()));
+  fmt::print(stderr, "{}\n{}", FiguresOf(answer, flags.prefill.Options()),
+             OpTable(engine.Statistics()));
   return Status::Ok();
 }
 
@@ -136,6 +139,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--max-num-batched-tokens", flags.engine.max_batch_tokens,
                  "with --jsonl: most tokens of one step (0: the engine's choice)")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--profile", flags.engine.profile,
+               "say on stderr how much time each kind of operation took");
   flags.options.AddFlags(app);
   flags.prefill.AddTo(app);
 }

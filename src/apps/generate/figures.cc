@@ -49,4 +49,16 @@ std::string FiguresOf(const JsonlSummary& summary, const PrefillOptions& prefill
       PeakMemory());
 }
 
+std::string OpTable(const EngineStatistics& statistics) {
+  if (statistics.ops.empty()) return "";
+  double total = 0;
+  for (const OpTime& op : statistics.ops) total += op.seconds;
+  std::string table = fmt::format("{:<14}{:>12}{:>10}{:>9}\n", "op", "ms", "calls", "share");
+  for (const OpTime& op : statistics.ops) {
+    table += fmt::format("{:<14}{:>12.2f}{:>10}{:>8.1f}%\n", op.name, op.seconds * 1e3, op.calls,
+                         100 * op.seconds / total);
+  }
+  return table;
+}
+
 }  // namespace deepinfer

@@ -53,7 +53,8 @@ Status GenerateJsonl(const CommandContext& context, const JsonlFiles& files,
     return file ? file->Write(line) : context.out.WriteNow(line);
   };
   ASSIGN_OR_RETURN(const JsonlSummary summary, RunJsonl(engine, source, options, sink));
-  fmt::print(stderr, "{}\n", FiguresOf(summary, options.prefill.Options()));
+  fmt::print(stderr, "{}\n{}", FiguresOf(summary, options.prefill.Options()),
+             OpTable(engine.Statistics()));
   return Close(file, source.name(), files.out, summary);
 }
 

@@ -34,6 +34,13 @@ TEST(GenerateTest, APromptIsAnsweredWithFiguresOnStderr) {
   EXPECT_THAT(run.err, Not(HasSubstr("\x1b")));
 }
 
+TEST(GenerateTest, AProfileSaysWhatTheTimeWentTo) {
+  const Outcome run = Deepinfer("generate --max-tokens 3 --profile 'Hello!'");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("calls"), HasSubstr("matmul fp4"), HasSubstr("attention")));
+  EXPECT_THAT(Deepinfer("generate --max-tokens 3 'Hello!'").err, Not(HasSubstr("matmul")));
+}
+
 TEST(GenerateTest, ThePromptMayComeFromStdinAFileOrMessages) {
   const ScratchDir scratch;
   WriteText(scratch / "prompt", "Hello!");
