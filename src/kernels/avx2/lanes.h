@@ -15,6 +15,7 @@ struct Lanes {
   using Mask64 = avx2::Mask64;
   using ByteDot = avx2::ByteDot;
   static constexpr int kIndexTiles = 1;  // of sixteen keys: 16 registers hold the sums of one
+  static constexpr int kIndexHeads = 4;  // that meet them together: a divisor of sixteen
 };
 
 }  // namespace deepinfer::avx2

@@ -14,7 +14,8 @@ struct Lanes {
   using Mask = avx512::Mask;
   using Mask64 = avx512::Mask64;
   using ByteDot = avx512::ByteDot;
-  static constexpr int kIndexTiles = 2;  // of sixteen keys: 32 registers hold the sums of two
+  static constexpr int kIndexTiles = 3;  // of sixteen keys: 32 registers hold the sums of three
+  static constexpr int kIndexHeads = 4;  // that meet them together: a divisor of sixteen
 };
 
 }  // namespace deepinfer::avx512

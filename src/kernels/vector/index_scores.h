@@ -118,6 +118,9 @@ void LoadQuery(const IndexScoresParams& p, const IndexQuery& query) {
   }
 }
 
+// Loops over heads and tiles say `unroll 8`, so that GCC 12 keeps their arrays in registers; the
+// one over words goes by two, more would spill on AVX2.
+
 // Dot products of kHeads heads from `head` on with kTiles times sixteen keys: what is loaded once
 // serves kHeads or kTiles products.  A group's whole number times its scale, a power of two that is
 // zero or normal, is exact, so that one fma is the product and the sum.
@@ -133,21 +136,29 @@ template <class V, int kTiles, int kHeads>
   const int32_t* offsets = query.offsets + tile * TileScales(dim) + head % kLanes;
   for (int64_t g = 0; g < dim / 32; ++g) {
     typename V::ByteDot sum[kTiles][kHeads];
+#pragma GCC unroll 8
     for (int h = 0; h < kHeads; ++h) {
       const I32 offset = I32::Set(offsets[g * kLanes + h]);
+#pragma GCC unroll 8
       for (int t = 0; t < kTiles; ++t) sum[t][h] = V::ByteDot::From(offset);
     }
+#pragma GCC unroll 2
     for (int w = 0; w < kGroupWords; ++w) {
       const int64_t at = (g * kGroupWords + w) * kLanes;
       I32 key[kTiles];
+#pragma GCC unroll 8
       for (int t = 0; t < kTiles; ++t) key[t] = I32::Load(keys[t].codes + at, Whole{});
+#pragma GCC unroll 8
       for (int h = 0; h < kHeads; ++h) {
         const I32 code = I32::Set(codes[at + h]);
+#pragma GCC unroll 8
         for (int t = 0; t < kTiles; ++t) sum[t][h].Add(key[t], code);
       }
     }
+#pragma GCC unroll 8
     for (int t = 0; t < kTiles; ++t) {
       const F32 key_scale = F32::Load(keys[t].scales + g * kLanes, Whole{});
+#pragma GCC unroll 8
       for (int h = 0; h < kHeads; ++h) {
         const F32 scale = F32::Set(scales[g * kLanes + h]) * key_scale;
         dot[t][h] = Fma(ToF32(sum[t][h].Total()), scale, dot[t][h]);
@@ -163,12 +174,16 @@ template <class V, int kTiles, int kHeads>
                                               typename V::F32 (&score)[kTiles]) {
   using F32 = typename V::F32;
   F32 dot[kTiles][kHeads];
-  for (auto& of_tile : dot) {
-    for (F32& x : of_tile) x = F32::Zero();
+#pragma GCC unroll 8
+  for (int t = 0; t < kTiles; ++t) {
+#pragma GCC unroll 8
+    for (int h = 0; h < kHeads; ++h) dot[t][h] = F32::Zero();
   }
   DotHeads<V, kTiles, kHeads>(query, keys, p.dim, head, dot);
+#pragma GCC unroll 8
   for (int h = 0; h < kHeads; ++h) {
     const F32 weight = F32::Set(p.weights[head + h]);
+#pragma GCC unroll 8
     for (int t = 0; t < kTiles; ++t) {
       const F32 positive = Max(F32::Zero(), RoundToBf16(dot[t][h]));
       score[t] = score[t] + RoundToBf16(positive * weight);
@@ -181,14 +196,16 @@ template <class V, int kTiles>
 void ScoreTiles(const IndexScoresParams& p, const IndexQuery& query, const Fp4Tile* keys,
                 int64_t entry, int64_t end) {
   using F32 = typename V::F32;
-  constexpr int kHeads = 4;
+  constexpr int kHeads = V::kIndexHeads;
   F32 score[kTiles];
-  for (F32& x : score) x = F32::Zero();
+#pragma GCC unroll 8
+  for (int t = 0; t < kTiles; ++t) score[t] = F32::Zero();
   int64_t head = 0;
   for (; head + kHeads <= p.heads; head += kHeads) {
     ScoreHeads<V, kTiles, kHeads>(p, query, keys, head, score);
   }
   for (; head < p.heads; ++head) ScoreHeads<V, kTiles, 1>(p, query, keys, head, score);
+#pragma GCC unroll 8
   for (int t = 0; t < kTiles; ++t) {
     const F32 rounded = RoundToBf16(score[t]);
     float* scores = p.scores + entry + t * kLanes;
