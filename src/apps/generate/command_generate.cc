@@ -136,6 +136,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--max-num-batched-tokens", flags.engine.max_batch_tokens,
                  "with --jsonl: most tokens of one step (0: the engine's choice)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--step-time-budget-ms", flags.limits.step_time_budget_ms,
+                 "with --jsonl: how long a step may take, for which prompts are cut (0: any time)")
+      ->check(CLI::NonNegativeNumber);
   flags.options.AddFlags(app);
   flags.prefill.AddTo(app);
 }
