@@ -47,7 +47,8 @@ struct EngineOptions {
   int64_t max_sequences = 16;    // requests in flight; the others wait
   int64_t max_model_len = 0;     // tokens of prompt and answer together; 0: what the model allows
   int64_t max_batch_tokens = 0;  // of one step; 0: the engine's choice
-  int64_t prefill_chunk = 0;     // most prompt tokens of one request in a step; 0: as many as fit
+  int64_t step_time_budget_ms = 0;  // that prompts are cut for, as far as it is known; 0: none
+  int64_t prefill_chunk = 0;  // most prompt tokens of one request in a step; 0: as many as fit
   Arithmetic arithmetic = Arithmetic::kRelease;
   Prefill prefill = Prefill::kCompact;
   int64_t prefill_keep = 140;        // of kMask and kCompact; at least the model's window

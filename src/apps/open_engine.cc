@@ -38,6 +38,7 @@ Result<Engine> OpenEngine(const GlobalOptions& global, const PrefillFlags& prefi
        .max_sequences = flags.max_sequences,
        .max_model_len = global.max_model_len,
        .max_batch_tokens = flags.max_batch_tokens,
+       .step_time_budget_ms = flags.step_time_budget_ms,
        .prefill_chunk = prefill.chunk,
        .arithmetic = global.numerics == Numerics::kFp32 ? EngineOptions::Arithmetic::kFp32
                                                         : EngineOptions::Arithmetic::kRelease,

@@ -12,7 +12,8 @@ namespace deepinfer {
 struct EngineFlags {
   int64_t max_sequences = 16;
   int64_t max_batch_tokens = 0;  // 0: the engine's choice
-  bool profile = false;          // account time to ops
+  int64_t step_time_budget_ms = 0;
+  bool profile = false;  // account time to ops
 };
 
 // --model, --numerics, --threads, --max-model-len, DEEPINFER_ISA and these flags.

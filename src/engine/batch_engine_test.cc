@@ -128,6 +128,101 @@ TEST_F(BatchEngineTest, ARequestGivesTheSameBitsAloneAndBesideOthersInAnyOrder) 
   }
 }
 
+// Neighbours of all lengths, a third of which end before their time.
+TEST_F(BatchEngineTest, ARequestGivesTheSameBitsAmongThirtyTwoOthersWhateverThePlan) {
+  const std::vector<GenerationResult> alone = Alone();
+  model_ = LoadOrDie({.dir = Path(DEEPINFER_SOURCE_DIR) / "models/nano", .max_sequences = 40});
+  constexpr int64_t kOthers = 32;
+  for (const BatchLimits limits : {BatchLimits{}, BatchLimits{.max_rows = 48},
+                                   BatchLimits{.max_sequences = 12, .step_time_budget_ms = 15}}) {
+    BatchEngine engine(*model_, limits);
+    std::vector<Recorder> subjects(3);
+    std::vector<Recorder> others(kOthers);
+    std::vector<BatchEngine::RequestId> ids;
+    for (int64_t i = 0; i < kOthers; ++i) {
+      GenerationRequest other = Request(i % kRequests);
+      other.prompt = Prompt(1 + 13 * (i % 11), 500 + static_cast<uint64_t>(i));
+      other.priority = static_cast<int>(i % 3);
+      ids.push_back(*engine.Submit(std::move(other), others[static_cast<size_t>(i)]));
+      if (i % 11 != 10) continue;
+      const int64_t subject = i / 11;
+      ASSERT_TRUE(engine.Submit(Request(subject + 3), subjects[static_cast<size_t>(subject)]).ok());
+    }
+    ASSERT_TRUE(engine.Submit(Request(5), subjects[2]).ok());
+    for (size_t step = 0; !engine.idle(); ++step) {
+      ASSERT_TRUE(engine.Step().ok());
+      if (step % 2 == 0 && step / 2 * 3 < ids.size()) engine.Cancel(ids[step / 2 * 3]);
+    }
+    for (size_t i = 0; i < subjects.size(); ++i) {
+      ASSERT_TRUE(subjects[i].result.ok()) << subjects[i].result.status().message();
+      EXPECT_TRUE(SameResult(*subjects[i].result, alone[i + 3]))
+          << "subject " << i << ", rows " << limits.max_rows;
+    }
+    for (const Recorder& other : others) EXPECT_EQ(other.finishes, 1);
+  }
+}
+
+TEST_F(BatchEngineTest, AHigherPriorityBeginsFirst) {
+  BatchEngine engine(*model_, {.max_sequences = 1});
+  std::vector<Recorder> recorders(3);
+  std::vector<Recorder*> order;
+  for (size_t i = 0; i < recorders.size(); ++i) {
+    recorders[i].order = &order;
+    GenerationRequest request{
+        .prompt = Prompt(4, 1), .max_tokens = 2, .priority = static_cast<int>(i)};
+    ASSERT_TRUE(engine.Submit(std::move(request), recorders[i]).ok());
+  }
+  RunToTheEnd(engine);
+  EXPECT_EQ(order, (std::vector<Recorder*>{&recorders[2], &recorders[1], &recorders[0]}));
+}
+
+TEST_F(BatchEngineTest, AHigherPriorityTakesThePlaceOfALowerOneWhichLosesNothing) {
+  const std::vector<GenerationResult> alone = Alone();
+  BatchEngine engine(*model_, {.max_sequences = 1});
+  Recorder low;
+  Recorder high;
+  std::vector<Recorder*> order;
+  low.order = &order;
+  high.order = &order;
+  ASSERT_TRUE(engine.Submit(Request(6), low).ok());
+  for (int step = 0; step < 5; ++step) ASSERT_TRUE(engine.Step().ok());
+  GenerationRequest urgent = Request(2);
+  urgent.priority = 1;
+  ASSERT_TRUE(engine.Submit(std::move(urgent), high).ok());
+  RunToTheEnd(engine);
+  EXPECT_EQ(order, (std::vector<Recorder*>{&high, &low}));
+  EXPECT_TRUE(SameResult(*high.result, alone[2]));
+  EXPECT_TRUE(SameResult(*low.result, alone[6]));
+  EXPECT_EQ(low.result->num_preemptions, 1);
+}
+
+TEST_F(BatchEngineTest, ARequestThatWaitsPastItsDeadlineIsRefused) {
+  BatchEngine engine(*model_, {.max_sequences = 1});
+  Recorder first;
+  Recorder second;
+  ASSERT_TRUE(
+      engine.Submit({.prompt = Prompt(4, 1), .max_tokens = 200, .ignore_eos = true}, first).ok());
+  ASSERT_TRUE(engine.Step().ok());
+  ASSERT_TRUE(engine.Submit({.prompt = Prompt(4, 2), .first_token_within_ms = 1}, second).ok());
+  RunToTheEnd(engine);
+  EXPECT_TRUE(first.result.ok());
+  EXPECT_EQ(second.finishes, 1);
+  EXPECT_EQ(second.result.status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(second.result.status().message(),
+            "request refused: waited past the time at which its first token was due");
+}
+
+TEST_F(BatchEngineTest, ATimeBudgetCutsPromptsOnceTheMachineIsKnown) {
+  BatchEngine engine(*model_, {.max_sequences = 4, .step_time_budget_ms = 1});
+  Recorder recorder;
+  ASSERT_TRUE(engine.Submit({.prompt = Prompt(600, 1), .max_tokens = 1}, recorder).ok());
+  RunToTheEnd(engine);
+  ASSERT_TRUE(recorder.result.ok());
+  // No machine computes 600 rows in a millisecond.
+  EXPECT_GT(recorder.prefill.size(), 2U);
+  EXPECT_LE(recorder.prefill.front(), 64);
+}
+
 TEST_F(BatchEngineTest, RequestsWaitUntilThereIsRoomAndNoneIsLost) {
   BatchEngine engine(*model_, {.max_sequences = 2});
   std::vector<Recorder> recorders(5);

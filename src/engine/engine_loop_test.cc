@@ -220,13 +220,11 @@ TEST_F(EngineLoopTest, CancellingTheOnlyRequestAbandonsItsStep) {
   while (loop.Statistics().num_running == 0) std::this_thread::yield();
   EXPECT_TRUE(channel->Cancel());
   EXPECT_EQ(channel->Wait()->finish_reason, FinishReason::kCancelled);
-  const auto start = EngineLoop::Clock::now();
   EXPECT_EQ(SubmitOrDie(loop, Endless(2, 1))->Wait()->tokens.size(), 1U);
   loop.Close(milliseconds(0));
   const EngineStatistics figures = loop.Statistics();
   EXPECT_LE(figures.num_stopped_steps, 1);
   EXPECT_EQ(figures.prompt_tokens % kMaxBatchRows, 4) << "an abandoned step counts nothing";
-  EXPECT_LT(EngineLoop::Clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST_F(EngineLoopTest, ABadRequestIsRefusedAndOpensNothing) {

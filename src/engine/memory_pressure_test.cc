@@ -71,6 +71,36 @@ TEST_F(MemoryPressureTest, TheEngineEndsFortyRequestsInMemoryForFour) {
   EXPECT_EQ(model->pool().num_in_use(), 0);
 }
 
+TEST_F(MemoryPressureTest, TheEnginePreemptsAndEveryRequestEndsWithTheTokensItHasAlone) {
+  // Eight at a time in eight blocks.
+  const std::unique_ptr<ModelInstance> model = Load(8, 8);
+  ASSERT_NE(model, nullptr);
+  const std::vector<std::vector<int32_t>>& alone = TokensAlone(*model);
+  BatchEngine engine(*model);
+  std::vector<KeepingListener> listeners(kRequests);
+  for (int i = 0; i < kRequests; ++i) {
+    GenerationRequest request = Request(*model, i);
+    request.priority = i % 4;
+    ASSERT_TRUE(engine.Submit(std::move(request), listeners[static_cast<size_t>(i)]).ok());
+    if (i % 3 == 0) {
+      ASSERT_TRUE(engine.Step().ok());
+    }
+  }
+  while (!engine.idle()) {
+    ASSERT_TRUE(engine.Step().ok());
+    ASSERT_TRUE(model->pool().CheckIntegrity());
+  }
+  int64_t preemptions = 0;
+  for (size_t i = 0; i < alone.size(); ++i) {
+    ASSERT_TRUE(listeners[i].result.ok()) << listeners[i].result.status().message();
+    EXPECT_EQ(listeners[i].result->tokens, alone[i]) << "request " << i;
+    preemptions += listeners[i].result->num_preemptions;
+  }
+  EXPECT_GT(preemptions, 3);
+  EXPECT_EQ(model->pool().num_in_use(), 0);
+  EXPECT_EQ(model->set_aside().used(), 0);
+}
+
 // The simplest scheduler that can: the latest admitted gives its blocks to the ones before it, in
 // turns whole and as tokens, and returns when there is room.
 class LatestGivesWay {

@@ -26,7 +26,9 @@ struct GenerationRequest {
   int64_t max_tokens = 0;         // 0: as many as the context allows
   bool ignore_eos = false;
   PrefillOptions prefill;
-  int64_t chunk = 0;  // most prompt rows in one step; 0: as many as fit
+  int64_t chunk = 0;                  // most prompt rows in one step; 0: as many as fit
+  int priority = 0;                   // higher goes first, and takes memory from lower ones
+  int64_t first_token_within_ms = 0;  // refused when it waits longer to begin; 0: waits for ever
   // What was computed before: a state of this model over the first tokens of the prompt, fewer than
   // all.  Its bits must be those of a cold start of this prompt (ReusableTokens, engine/reuse.h).
   std::optional<SequenceState> state;

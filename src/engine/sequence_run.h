@@ -16,12 +16,17 @@
 #include "engine/model_instance.h"
 #include "engine/request.h"
 #include "engine/reuse.h"
-#include "engine/step_plan.h"
 #include "kv/set_aside.h"
 #include "sampling/penalties.h"
 #include "sampling/sampler.h"
 
 namespace deepinfer {
+
+// What a sequence that is not set aside could put into a step.
+struct StepNeed {
+  int64_t prompt_left = 0;  // prompt rows that are not computed; 0: it decodes, one row a step
+  int64_t chunk = 0;        // most prompt rows in one step; 0: as many as fit
+};
 
 // Work memory for choosing tokens, one for each thread that does.
 struct ChooserMemory {
@@ -48,9 +53,9 @@ class SequenceRun {
   SequenceRun(const SequenceRun&) = delete;
   SequenceRun& operator=(const SequenceRun&) = delete;
 
-  StepNeed need() const {
-    return {.prompt_left = prompt_left(), .chunk = request_.chunk, .paused = !listener_.HasRoom()};
-  }
+  StepNeed need() const { return {.prompt_left = prompt_left(), .chunk = request_.chunk}; }
+  // Whether its listener has no room for a token: it sits the step out.
+  bool paused() const { return !listener_.HasRoom(); }
   // The next `count` rows, and the same as a slice of a batch.
   std::span<const BatchRow> Rows(int64_t count) const;
   SequenceSlice Slice(int64_t count);

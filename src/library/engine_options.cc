@@ -38,6 +38,7 @@ Status CheckOptions(const EngineOptions& options) {
   RETURN_IF_ERROR(ExpectAtLeast(1, "max_sequences", options.max_sequences));
   RETURN_IF_ERROR(ExpectAtLeast(0, "max_model_len", options.max_model_len));
   RETURN_IF_ERROR(ExpectAtLeast(0, "max_batch_tokens", options.max_batch_tokens));
+  RETURN_IF_ERROR(ExpectAtLeast(0, "step_time_budget_ms", options.step_time_budget_ms));
   RETURN_IF_ERROR(ExpectAtLeast(0, "prefill_chunk", options.prefill_chunk));
   return ExpectAtLeast(1, "max_unread_tokens", options.max_unread_tokens);
 }
@@ -57,7 +58,9 @@ ModelOptions ModelOptionsOf(const EngineOptions& options) {
 }
 
 LoopOptions LoopOptionsOf(const EngineOptions& options) {
-  return {.limits = {.max_sequences = options.max_sequences, .max_rows = options.max_batch_tokens},
+  return {.limits = {.max_sequences = options.max_sequences,
+                     .max_rows = options.max_batch_tokens,
+                     .step_time_budget_ms = options.step_time_budget_ms},
           .max_unread_tokens = options.max_unread_tokens,
           .profile = options.profile};
 }

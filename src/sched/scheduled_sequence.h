@@ -56,8 +56,8 @@ struct BetterStanding {
   int64_t now_us;
 
   bool operator()(const ScheduledSequence& a, const ScheduledSequence& b) const {
-    if (a.Protected(now_us) != b.Protected(now_us)) return a.Protected(now_us);
     if (a.paused != b.paused) return b.paused;
+    if (a.Protected(now_us) != b.Protected(now_us)) return a.Protected(now_us);
     if (a.facts.priority != b.facts.priority) return a.facts.priority > b.facts.priority;
     return MoreUrgent::EarlierArrival(a, b);
   }

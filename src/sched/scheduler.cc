@@ -174,7 +174,10 @@ bool Scheduler::ChooseVictims(const ScheduledSequence& sequence, Room room, int6
   };
   for (size_t i = running_.size(); !fits() && i-- > 0;) {
     ScheduledSequence& victim = *running_[i];
-    if (victim.Protected(now_us_) || victim.facts.priority >= sequence.facts.priority) continue;
+    const bool lower =
+        !victim.Protected(now_us_) && victim.facts.priority < sequence.facts.priority;
+    // A reader may wait for another answer before it goes on with this one.
+    if (!lower && !victim.paused) continue;
     const std::optional<PreemptKind> kind = KindOf(victim, room);
     if (!kind) continue;
     TakeBack(victim, *kind, room);

@@ -20,10 +20,10 @@
 //   5. Prompts share what is left of the token and time budgets, the most urgent first.  Where
 //      decode rows use up the time, a small chunk goes in every few steps anyway.
 //   6. When nothing can go on at all, the least urgent is refused: the others go on.
-// A paused sequence gets no rows, keeps its memory while that lasts, and is preempted before
-// others. The most urgent is the highest priority; of equals the one with the fewest prompt rows
-// left; then the first to arrive.  A priority rises by one for each aging_us without a row: nothing
-// starves.
+// The most urgent is the highest priority; of equals the one with the fewest prompt rows left; then
+// the first to arrive.  A priority rises by one for each aging_us without a row: nothing starves.
+// A paused sequence gets no rows and gives way to anybody who wants its place or blocks; it waits
+// until it is paused no more.
 //
 // Not thread-safe.
 #pragma once

@@ -139,6 +139,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--max-num-batched-tokens", flags.engine.max_batch_tokens,
                  "with --jsonl: most tokens of one step (0: the engine's choice)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--step-time-budget-ms", flags.engine.step_time_budget_ms,
+                 "with --jsonl: how long a step may take, for which prompts are cut (0: any time)")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--profile", flags.engine.profile,
                "say on stderr how much time each kind of operation took");
   flags.options.AddFlags(app);
