@@ -114,7 +114,7 @@ TEST_F(EngineLoopTest, RequestsOfFourThreadsGiveTheBitsOfGenerateAlone) {
     threads.emplace_back(submit_and_read, thread * kEach);
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(loop.AwaitIdle(EngineLoop::Clock::now()));
+  EXPECT_TRUE(loop.AwaitIdle(EngineLoop::Clock::now() + milliseconds(10'000)));
   EXPECT_EQ(loop.Statistics().num_finished, kThreads * kEach);
   loop.Close(milliseconds(0));
   int64_t found_cancelled = 0;
