@@ -120,7 +120,7 @@ class Terminal {
 
   // Waits until the screen has shown this after what was waited for before.
   bool Sees(std::string_view text) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     while (true) {
       const size_t found = screen_.find(text, seen_);
       if (found != std::string::npos) {
