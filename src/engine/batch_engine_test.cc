@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "base/random.h"
 #include "engine/generator.h"
@@ -38,7 +40,7 @@ class Recorder : public RequestListener {
 
 bool SameResult(const GenerationResult& a, const GenerationResult& b) {
   const auto same_floats = [](const std::vector<float>& x, const std::vector<float>& y) {
-    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+    return std::ranges::equal(std::as_bytes(std::span(x)), std::as_bytes(std::span(y)));
   };
   const bool same_top =
       a.top.size() == b.top.size() &&
