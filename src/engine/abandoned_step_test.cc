@@ -155,7 +155,8 @@ TEST_P(AbandonedStepTest, TheSameStepRunsLaterAsIfNothingHadBeen) {
     model_->context().ClearStop();
   }
   ASSERT_TRUE(Step(states_, nullptr).ok());
-  EXPECT_EQ(std::memcmp(logits_.data(), expected.data(), expected.size() * sizeof(float)), 0);
+  EXPECT_TRUE(
+      std::ranges::equal(std::as_bytes(std::span(logits_)), std::as_bytes(std::span(expected))));
   for (size_t i = 0; i < states_.size(); ++i) {
     EXPECT_TRUE(states_[i].Serialize(model_->identity()) ==
                 untouched[i].Serialize(model_->identity()))

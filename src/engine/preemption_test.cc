@@ -1,7 +1,8 @@
 // Sequences that are set aside and resumed at any point give the bits of never having been.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 
 #include "engine/run_stepper.h"
 #include "engine/same_bits.h"
@@ -11,7 +12,7 @@ namespace deepinfer {
 namespace {
 
 bool SameBytes(const auto& a, const auto& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+  return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
 class PreemptionTest : public testing::Test {

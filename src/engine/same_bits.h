@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,8 +22,8 @@ struct RunBits {
   std::string state;
 
   friend bool operator==(const RunBits& a, const RunBits& b) {
-    return a.state == b.state && a.logits.size() == b.logits.size() &&
-           std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0;
+    return a.state == b.state && std::ranges::equal(std::as_bytes(std::span(a.logits)),
+                                                    std::as_bytes(std::span(b.logits)));
   }
 };
 

@@ -131,9 +131,11 @@ class Terminal {
     }
   }
 
+  // That of a program which ends by itself; one that goes on in silence is killed.
   int ExitCode() {
     while (ReadMore()) {
     }
+    if (!closed_) kill(pid_, SIGKILL);
     int status = 0;
     waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -144,16 +146,18 @@ class Terminal {
  private:
   bool ReadMore() {
     struct pollfd wait = {.fd = fd_, .events = POLLIN, .revents = 0};
-    if (poll(&wait, 1, 20000) <= 0) return false;
+    if (poll(&wait, 1, 60000) <= 0) return false;
     char buffer[4096];
     const ssize_t got = read(fd_, buffer, sizeof buffer);
-    if (got <= 0) return false;
+    closed_ = got <= 0;
+    if (closed_) return false;
     screen_.append(buffer, static_cast<size_t>(got));
     return true;
   }
 
   int fd_ = -1;
   pid_t pid_ = -1;
+  bool closed_ = false;  // the program has closed its end
   std::string screen_;
   size_t seen_ = 0;
 };
@@ -181,6 +185,7 @@ TEST(ChatTerminalTest, LinesAreEditedAndComeBackFromTheHistory) {
   ASSERT_TRUE(terminal.Sees("> ")) << terminal.screen();
   terminal.Type("/history\r");
   ASSERT_TRUE(terminal.Sees("   1 user       Hello!!")) << terminal.screen();
+  ASSERT_TRUE(terminal.Sees("> "));  // before it, the terminal would take Ctrl-D for itself
   terminal.Type(kCtrlD);
   EXPECT_EQ(terminal.ExitCode(), 0);
 }
@@ -213,6 +218,7 @@ TEST(ChatTerminalTest, CtrlCStopsOnlyTheAnswerWhichStays) {
   ASSERT_TRUE(terminal.Sees("> "));
   terminal.Type("/history\r");
   ASSERT_TRUE(terminal.Sees("     assistant  Hello! How can I help")) << terminal.screen();
+  ASSERT_TRUE(terminal.Sees("> "));  // before it, the terminal would take Ctrl-D for itself
   terminal.Type(kCtrlD);
   EXPECT_EQ(terminal.ExitCode(), 0);
 }
