@@ -110,7 +110,7 @@ class Matrix {
         axis.variants.push_back({.name = fmt::format("batch {}", fmt::join(order, " ")),
                                  .chunk = r % 2 == 0 ? 0 : 16,
                                  .order = order});
-        std::ranges::rotate(order, order.begin() + 1);
+        std::rotate(order.begin(), order.begin() + 1, order.end());
       }
       if (!reversed) std::ranges::reverse(order);
     }
@@ -268,8 +268,7 @@ class Matrix {
       hits.push_back((1 + random[0] % (longest - 1)) * block);
     }
     std::ranges::sort(hits);
-    const auto repeated = std::ranges::unique(hits);
-    hits.erase(repeated.begin(), repeated.end());
+    hits.erase(std::unique(hits.begin(), hits.end()), hits.end());
     return hits;
   }
 
