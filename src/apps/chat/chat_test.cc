@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -114,7 +115,19 @@ class Terminal {
     close(fd_);
   }
 
+  // Keys for the line editor, which has shown its prompt but may not have the terminal yet: what
+  // comes before that is the terminal's own, or lost.
   void Type(std::string_view keys) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    termios mode{};
+    do {
+      poll(nullptr, 0, 2);
+      ASSERT_EQ(tcgetattr(fd_, &mode), 0);
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << screen_;
+    } while ((mode.c_lflag & ICANON) != 0);
+    Press(keys);
+  }
+  void Press(std::string_view keys) {
     EXPECT_EQ(write(fd_, keys.data(), keys.size()), std::ssize(keys));
   }
 
@@ -135,15 +148,19 @@ class Terminal {
   int ExitCode() {
     while (ReadMore()) {
     }
+    return Reap();
+  }
+
+  const std::string& screen() const { return screen_; }
+
+ private:
+  int Reap() {
     if (!closed_) kill(pid_, SIGKILL);
     int status = 0;
     waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  const std::string& screen() const { return screen_; }
-
- private:
   bool ReadMore() {
     struct pollfd wait = {.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&wait, 1, 60000) <= 0) return false;
@@ -185,7 +202,13 @@ TEST(ChatTerminalTest, LinesAreEditedAndComeBackFromTheHistory) {
   ASSERT_TRUE(terminal.Sees("> ")) << terminal.screen();
   terminal.Type("/history\r");
   ASSERT_TRUE(terminal.Sees("   1 user       Hello!!")) << terminal.screen();
-  ASSERT_TRUE(terminal.Sees("> "));  // before it, the terminal would take Ctrl-D for itself
+  terminal.Type("/quit\r");
+  EXPECT_EQ(terminal.ExitCode(), 0);
+}
+
+TEST(ChatTerminalTest, CtrlDLeaves) {
+  Terminal terminal({"chat"});
+  ASSERT_TRUE(terminal.Sees("> "));
   terminal.Type(kCtrlD);
   EXPECT_EQ(terminal.ExitCode(), 0);
 }
@@ -194,15 +217,15 @@ TEST(ChatTerminalTest, CtrlCDropsTheLineAndTwiceLeaves) {
   Terminal terminal({"chat"});
   ASSERT_TRUE(terminal.Sees("> "));
   terminal.Type("never sent");
-  terminal.Type(kCtrlC);
+  terminal.Press(kCtrlC);
   ASSERT_TRUE(terminal.Sees("(Ctrl-C again or Ctrl-D leaves)")) << terminal.screen();
   ASSERT_TRUE(terminal.Sees("> "));
   terminal.Type("/history\r");
   ASSERT_TRUE(terminal.Sees("> ")) << terminal.screen();
-  terminal.Type(kCtrlC);
+  terminal.Press(kCtrlC);
   ASSERT_TRUE(terminal.Sees("leaves)")) << terminal.screen();
   ASSERT_TRUE(terminal.Sees("> "));
-  terminal.Type(kCtrlC);
+  terminal.Press(kCtrlC);
   EXPECT_EQ(terminal.ExitCode(), 0);
   EXPECT_THAT(terminal.screen(), Not(HasSubstr("   1 user")));
 }
@@ -213,7 +236,7 @@ TEST(ChatTerminalTest, CtrlCStopsOnlyTheAnswerWhichStays) {
   ASSERT_TRUE(terminal.Sees("> "));
   terminal.Type("Hello!\r");
   ASSERT_TRUE(terminal.Sees("Hello! How can I help")) << terminal.screen();
-  terminal.Type(kCtrlC);
+  terminal.Press(kCtrlC);
   ASSERT_TRUE(terminal.Sees("[stopped]")) << terminal.screen();
   ASSERT_TRUE(terminal.Sees("> "));
   terminal.Type("/history\r");
