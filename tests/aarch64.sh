@@ -24,7 +24,8 @@ done
 # The flags of the release build.  Debian's headers of fmt, spdlog and expected serve all machines.
 flags=(-std=c++20 -O3 -DNDEBUG -Wall -Wextra -Wpedantic -Wshadow -Werror
        -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno
-       -DFMT_HEADER_ONLY -DSPDLOG_FMT_EXTERNAL -I"$root/src" -I"$root/include" -I"$root" -idirafter /usr/include)
+       -DFMT_HEADER_ONLY -DSPDLOG_FMT_EXTERNAL
+       -I"$root/src" -I"$root/include" -I"$root" -idirafter /usr/include)
 launcher=()
 if command -v ccache >/dev/null; then launcher=(ccache); fi
 
