@@ -32,11 +32,8 @@ Result<std::unique_ptr<ModelInstance>> LoadModel(const GlobalOptions& options,
          .on_file = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
   }();
   if (model.ok()) {
-    // News when a budget was given, or when not everything has room.
     const MemoryPlan& plan = (*model)->memory_plan();
-    const bool given = options.memory > 0 || options.kv_cache_memory > 0;
-    const bool news = given || plan.experts_resident < plan.experts;
-    Log(news ? LogLevel::kInfo : LogLevel::kDebug, PlanLine(plan));
+    LogMemoryPlan(options, PlanLine(plan), plan.all_experts_resident());
   }
   return model;
 }
@@ -49,6 +46,11 @@ Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOption
                                 model->dir().string()));
   }
   return model;
+}
+
+void LogMemoryPlan(const GlobalOptions& options, const std::string& plan, bool all_resident) {
+  const bool given = options.memory > 0 || options.kv_cache_memory > 0;
+  Log(given || !all_resident ? LogLevel::kInfo : LogLevel::kDebug, plan);
 }
 
 }  // namespace deepinfer

@@ -21,4 +21,7 @@ Result<std::unique_ptr<ModelInstance>> LoadModelWithTokenizer(const GlobalOption
 // DEEPINFER_ISA, or an empty string.
 std::string ForcedIsa();
 
+// Says how memory was divided: news when a budget was given or when not everything has room.
+void LogMemoryPlan(const GlobalOptions& options, const std::string& plan, bool all_resident);
+
 }  // namespace deepinfer

@@ -5,7 +5,6 @@
 #include "apps/load_model.h"
 #include "apps/model_dir.h"
 #include "apps/progress.h"
-#include "base/log.h"
 
 namespace deepinfer {
 namespace {
@@ -48,12 +47,7 @@ Result<Engine> OpenEngine(const GlobalOptions& global, const PrefillFlags& prefi
        .isa = ForcedIsa(),
        .on_load = [&](int64_t done, int64_t total) { progress->Update(done, total); }});
   progress.reset();
-  if (engine.ok()) {
-    // News when a budget was given, or when not everything has room.
-    const bool given = global.memory > 0 || global.kv_cache_memory > 0;
-    const bool news = given || !engine->all_weights_resident();
-    Log(news ? LogLevel::kInfo : LogLevel::kDebug, engine->MemoryPlan());
-  }
+  if (engine.ok()) LogMemoryPlan(global, engine->MemoryPlan(), engine->all_weights_resident());
   return engine;
 }
 

@@ -72,6 +72,7 @@ struct MemoryPlan {
   int64_t tables_resident = 0;
 
   int64_t anonymous() const { return process + step + sequences + kv_cache + set_aside; }
+  bool all_experts_resident() const { return experts_resident >= experts; }
   int64_t resident() const { return anonymous() + dense + experts_resident + tables_resident; }
 };
 

@@ -160,8 +160,7 @@ int64_t Engine::vocab_size() const { return impl_->model().config().vocab_size; 
 std::string Engine::MemoryPlan() const { return PlanLine(impl_->model().memory_plan()); }
 
 bool Engine::all_weights_resident() const {
-  const auto& plan = impl_->model().memory_plan();
-  return plan.experts_resident >= plan.experts;
+  return impl_->model().memory_plan().all_experts_resident();
 }
 
 std::string Engine::fingerprint() const {

@@ -6,6 +6,7 @@
 // all orders are the same.
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/lanes.h"
+#include "kernels/key_list.h"
 #include "kernels/scalar/scalar.h"
 #include "kernels/vector/fp8.h"
 #include "kernels/vector/math.h"
@@ -84,16 +85,9 @@ void LoadRow(RowFormat format, const std::byte* row, int64_t dim, float* out) {
 }
 
 bool LoadSlot(const AttentionParams& p, const AttentionRow& row, int64_t slot, float* key) {
-  if (slot < p.window_size) {
-    const int64_t oldest = row.pos - p.window_size + 1;
-    const int64_t pos = (oldest > 0 ? oldest : 0) + slot;
-    if (pos > row.pos || pos < row.window.floor) return false;
-    LoadRow(p.window_format, row.window.Row(pos), p.dim, key);
-    return true;
-  }
-  const int64_t i = slot - p.window_size;
-  if (i >= row.num_selected) return false;
-  LoadRow(p.rows_format, row.rows.Row(row.selected[i]), p.dim, key);
+  const KeySlot from = KeySlotOf(p, row, slot);
+  if (from.row == nullptr) return false;
+  LoadRow(from.format, from.row, p.dim, key);
   return true;
 }
 

@@ -1,5 +1,7 @@
 // Activations to operand rows: quantised or rounded, in the column order of the weight that reads
 // them.
+#include "kernels/vector/pack.h"
+
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/lanes.h"
 #include "kernels/vector/fp8.h"
@@ -97,18 +99,7 @@ void PackFp4(const PackParams& p, const float* row, uint16_t* out, int64_t strid
 }  // namespace
 
 void Pack(const PackParams& p, int64_t begin, int64_t end) {
-  const int64_t stride = PackedStride(p.order, p.k);
-  for (int64_t i = begin; i < end; ++i) {
-    const float* row = p.x + i * p.x_stride;
-    uint16_t* out = p.out + i * stride;
-    if (p.order == ColumnOrder::kFp8) {
-      PackFp8(p, row, out, stride);
-    } else if (p.order == ColumnOrder::kFp4) {
-      PackFp4(p, row, out, stride);
-    } else {
-      PackNatural(p, row, out, stride);
-    }
-  }
+  vector::PackRows(p, begin, end, PackNatural, PackFp8, PackFp4);
 }
 
 }  // namespace deepinfer::avx2

@@ -2,9 +2,12 @@
 // keys (rows) for the scores and as values (pairs of rows, channel by channel) for the weighted
 // sum.  Both are matrix products in register tiles: 4 heads by 4 keys, and 4 heads by 64 channels.
 #include "kernels/avx512/avx512.h"
+#include "kernels/avx512/lanes.h"
 #include "kernels/avx512/unpack.h"
+#include "kernels/key_list.h"
 #include "kernels/math.h"
 #include "kernels/scalar/scalar.h"
+#include "kernels/vector/math.h"
 #include "tensor/fp8.h"
 #include "tensor/row_codec.h"
 
@@ -145,17 +148,6 @@ void DecodeStored(RowFormat format, const std::byte* row, int64_t dim, const E4M
   NarrowRow(s.row, dim, out);
 }
 
-// Slot `slot` of the key list: W window slots, then the selected entries.
-const std::byte* SlotRow(const AttentionParams& p, const AttentionRow& row, int64_t slot) {
-  if (slot < p.window_size) {
-    const int64_t oldest = row.pos - p.window_size + 1;
-    const int64_t pos = (oldest > 0 ? oldest : 0) + slot;
-    return pos > row.pos || pos < row.window.floor ? nullptr : row.window.Row(pos);
-  }
-  const int64_t i = slot - p.window_size;
-  return i < row.num_selected ? row.rows.Row(row.selected[i]) : nullptr;
-}
-
 // Keys of two slots as values: channel by channel, (even, odd).
 void InterleavePair(const uint16_t* even, int64_t dim, int64_t pair, uint16_t* values) {
   const uint16_t* odd = even + dim;
@@ -175,14 +167,13 @@ void LoadBlock(const AttentionParams& p, const AttentionRow& row, int64_t first,
   s.valid = 0;
   for (int slot = 0; slot < kBlock; ++slot) {
     uint16_t* key = s.keys + slot * p.dim;
-    const std::byte* stored = SlotRow(p, row, first + slot);
-    if (stored == nullptr) {
+    const KeySlot from = KeySlotOf(p, row, first + slot);
+    if (from.row == nullptr) {
       __builtin_memset(key, 0, static_cast<size_t>(p.dim) * sizeof(uint16_t));
       continue;
     }
     s.valid |= uint64_t{1} << slot;
-    DecodeStored(first + slot < p.window_size ? p.window_format : p.rows_format, stored, p.dim,
-                 tables, s, key);
+    DecodeStored(from.format, from.row, p.dim, tables, s, key);
   }
   for (int pair = 0; pair < kBlock / 2; ++pair) {
     InterleavePair(s.keys + 2 * pair * p.dim, p.dim, pair, s.values);
@@ -233,30 +224,6 @@ void ScoreHeads(const AttentionParams& p, const Scratch& s, int64_t head) {
 
 // ---- softmax ----
 
-// ExpF32 of math.h, sixteen at a time.
-__m512 Exp(__m512 x) {
-  const __m512 clamped =
-      _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(math::kExpMin)), _mm512_set1_ps(math::kExpMax));
-  const __m512 shifter = _mm512_set1_ps(math::kRoundShifter);
-  const __m512 shifted = _mm512_fmadd_ps(clamped, _mm512_set1_ps(math::kLog2E), shifter);
-  const __m512 n = _mm512_sub_ps(shifted, shifter);
-  const __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-math::kLn2Low),
-                                   _mm512_fmadd_ps(n, _mm512_set1_ps(-math::kLn2High), clamped));
-  __m512 poly = _mm512_set1_ps(math::kExpTaylor[0]);
-  for (int i = 1; i < 6; ++i) {
-    poly = _mm512_fmadd_ps(poly, r, _mm512_set1_ps(math::kExpTaylor[i]));
-  }
-  poly = _mm512_fmadd_ps(poly, r, _mm512_set1_ps(1.0f));
-  poly = _mm512_fmadd_ps(poly, r, _mm512_set1_ps(1.0f));
-  const __m512i whole =
-      _mm512_sub_epi32(_mm512_castps_si512(shifted), _mm512_castps_si512(shifter));
-  const __m512i half = _mm512_srai_epi32(whole, 1);
-  const auto power = [](__m512i e) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(e, _mm512_set1_epi32(127)), 23));
-  };
-  return _mm512_mul_ps(_mm512_mul_ps(poly, power(half)), power(_mm512_sub_epi32(whole, half)));
-}
-
 // Turns a head's scores into weights and updates its top and den; carry is what the sums so far are
 // multiplied by.
 void SoftmaxHead(const Scratch& s, int64_t h) {
@@ -274,8 +241,8 @@ void SoftmaxHead(const Scratch& s, int64_t h) {
   __m512d sum = _mm512_setzero_pd();
   for (int i = 0; i < 4; ++i) {
     const auto valid = static_cast<__mmask16>(s.valid >> (16 * i));
-    const __m512 weight =
-        _mm512_maskz_mov_ps(valid, Exp(_mm512_sub_ps(score[i], _mm512_set1_ps(max))));
+    const __m512 weight = _mm512_maskz_mov_ps(
+        valid, vector::ExpF32<Lanes>({_mm512_sub_ps(score[i], _mm512_set1_ps(max))}).v);
     sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_castps512_ps256(weight)));
     sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_extractf32x8_ps(weight, 1)));
     // The words' upper halves, two to a pair.

@@ -52,13 +52,18 @@ template <int kRows, int kOutputs>
 struct Tile {
   __m512 lanes[kRows][kOutputs];
 
-  [[gnu::always_inline]] void Begin(bool first, const __m512* kept, int64_t stride) {
+  [[gnu::always_inline]] void Clear() {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-      for (int o = 0; o < kOutputs; ++o) {
-        lanes[r][o] = first ? _mm512_setzero_ps() : kept[r * stride + o];
-      }
+      for (int o = 0; o < kOutputs; ++o) lanes[r][o] = _mm512_setzero_ps();
+    }
+  }
+  [[gnu::always_inline]] void Resume(const __m512* kept, int64_t stride) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int o = 0; o < kOutputs; ++o) lanes[r][o] = kept[r * stride + o];
     }
   }
   [[gnu::always_inline]] void Keep(__m512* kept, int64_t stride) const {
@@ -146,7 +151,11 @@ void DirectTile(const MatmulParams& p, const Unpacker& shared, const DirectPiece
   const uint8_t* scales = unpacker.Scales(n) + first_group * Unpacker::kScaleBytes;
   const uint16_t* x = piece.x;
   Tile<kRows, kOutputs> tile;
-  tile.Begin(piece.begin == 0, piece.kept + kept_at, kDirectBlock);
+  if (piece.begin == 0) {
+    tile.Clear();
+  } else {
+    tile.Resume(piece.kept + kept_at, kDirectBlock);
+  }
   int64_t left = p.w.k - piece.begin;
   for (int64_t at = piece.begin; at < piece.end; at += Unpacker::kGroup) {
     if (left >= Unpacker::kGroup) {
@@ -273,7 +282,7 @@ void PanelTile(const MatmulParams& p, const Panel& panel, int64_t row, int64_t o
   for (int r = 0; r < kRows; ++r) x[r] = RowOf(p, row + r, stride);
   const __m512i* w = panel.TileAt(o, stride);
   Tile<kRows, kOutputs> tile;
-  tile.Begin(true, nullptr, 0);
+  tile.Clear();
   for (int64_t at = 0; at < stride; at += kVector, w += kOutputs) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {

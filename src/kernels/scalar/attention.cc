@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/key_list.h"
 #include "kernels/math.h"
 #include "kernels/scalar/lanes.h"
 #include "kernels/scalar/scalar.h"
@@ -29,18 +30,11 @@ OperandRow ToOperands(const float* values, int64_t dim, float* out) {
   return {.values = out, .range = RangeOf(values, dim)};
 }
 
-// Slot `slot` of the list: W window slots, then the selected entries.
+// Slot `slot` of the list; false for an empty one.
 bool LoadSlot(const AttentionParams& p, const AttentionRow& row, int64_t slot, float* key) {
-  const std::span<float> out(key, static_cast<size_t>(p.dim));
-  if (slot < p.window_size) {
-    const int64_t pos = std::max<int64_t>(0, row.pos - p.window_size + 1) + slot;
-    if (pos > row.pos || pos < row.window.floor) return false;
-    DecodeRow(p.window_format, row.window.Row(pos), out);
-    return true;
-  }
-  const int64_t i = slot - p.window_size;
-  if (i >= row.num_selected) return false;
-  DecodeRow(p.rows_format, row.rows.Row(row.selected[i]), out);
+  const KeySlot from = KeySlotOf(p, row, slot);
+  if (from.row == nullptr) return false;
+  DecodeRow(from.format, from.row, {key, static_cast<size_t>(p.dim)});
   return true;
 }
 
